@@ -59,7 +59,7 @@ pub struct CheckReport {
     pub events: Vec<Event>,
     /// Why the reference executor ran the launch, if compiled code could not tell all that was asked for.
     pub interpreted: Option<Word>,
-    /// Nothing could be found, as was known before the launch ran: the code of a launch without checks ran.
+    /// Nothing could be found, as was known before the launch ran: code ran that tells nothing.
     pub is_proven: bool,
 }
 

@@ -241,6 +241,9 @@ impl Audit {
 
     /// A block starts. `cluster`: the number of its cluster, if it is one of several blocks; `shared`: address and bytes of its shared memory, which holds nothing of others.
     pub fn start_cta(&mut self, cta: u64, threads: u32, cluster: Option<u32>, shared: (u64, u64)) {
+        if self.checks == Checks::default() {
+            return;
+        }
         if cta >= MOST_CTAS {
             self.give_up(format!("the grid has more than {MOST_CTAS} blocks"));
         }

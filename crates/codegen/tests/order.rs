@@ -27,6 +27,7 @@ fn options(host: Host, threads: u32) -> Options {
         frame_bytes: 0,
         is_callee: false,
         audited: false,
+        in_order: false,
         counted: Default::default(),
         cluster: false,
         masked: true,

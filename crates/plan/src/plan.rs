@@ -5,7 +5,7 @@ use handloom_ir::simt::{BarKind, Block, BlockId, Counting, FrameLayout, Function
 use handloom_ir::types::StateSpace;
 
 use crate::abi::{BarrierSite, Origin, SyncSite, Tables, YieldSite};
-use crate::access::AccessClass;
+use crate::access::{AccessClass, Kind};
 use crate::analysis::cfg::{Cfg, Set};
 use crate::analysis::classes::{Facts, analyse_with};
 use crate::analysis::live::Live;
@@ -145,8 +145,11 @@ impl Plan {
 
     /// The access of an instruction, if it has one.
     pub fn access(&self, inst: &Inst) -> Option<AccessClass> {
-        AccessClass::of(inst)
-            .map(|a| AccessClass { is_told: self.options.audited && a.space != StateSpace::ParamEntry, ..a })
+        let is_told = |a: &AccessClass| match self.options.in_order {
+            true => matches!(a.kind, Kind::Atomic(..)),
+            false => self.options.audited && a.space != StateSpace::ParamEntry,
+        };
+        AccessClass::of(inst).map(|a| AccessClass { is_told: is_told(&a), ..a })
     }
 
     /// The variable that the address of instruction `i` of block `b` is made from, where an audit is told.

@@ -10,6 +10,7 @@ use handloom_ir::simt::{Counting, Function, Inst, Op, Reg, Term};
 use handloom_ir::types::{Sreg, StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, Routine, Tables, WarpCtx};
 use handloom_plan::analysis::cfg::Set;
+use handloom_plan::analysis::reach::Reaches;
 use handloom_plan::host::{Feature, Host};
 use handloom_plan::order::FenceOrder;
 use handloom_plan::{Options, Plan};
@@ -142,7 +143,7 @@ fn made(
         save,
         load,
         units,
-        reaches: HashMap::new(),
+        reaches: Reaches::default(),
         cold: Vec::new(),
         elsewhere: Vec::new(),
         held: Vec::new(),

@@ -15,6 +15,7 @@ use handloom_plan::Plan;
 use handloom_plan::abi::{CtaCtx, Loc, MemSite, Reason, Routine, Stop, Tables, TrapSource, Word};
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
+use handloom_plan::analysis::reach::Reaches;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
@@ -23,7 +24,6 @@ use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
 use crate::head::{FRAME_WORDS, Going, Head};
-use crate::reach::Reach;
 use crate::turns::Turns;
 use crate::uses::Uses;
 
@@ -96,7 +96,7 @@ pub(crate) struct Emit<'p> {
     /// The opposite.
     pub(crate) load: Label,
     /// What is known of registers.
-    pub(crate) reaches: HashMap<Reg, Reach>,
+    pub(crate) reaches: Reaches,
     /// Reads units of 16 bytes of half a warp, by the width of addresses (`tuples`).
     pub(crate) units: [Label; 2],
     pub(crate) cold: Vec<Cold>,

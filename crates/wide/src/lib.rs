@@ -40,7 +40,6 @@ mod keep;
 mod listing;
 mod memory;
 mod ops;
-mod reach;
 mod routine;
 mod scalar;
 mod scattered;

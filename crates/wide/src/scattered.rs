@@ -8,13 +8,13 @@ use handloom_ir::simt::{Inst, Reg};
 use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, Loc};
 use handloom_plan::access::{AccessClass, Kind};
+use handloom_plan::analysis::reach::Reach;
 use handloom_plan::order::AccessOrder;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
-use crate::reach::Reach;
 use crate::tuples::is_of_tuples;
 use crate::turns::{N_STREAMS, STREAMS};
 use crate::values::{At, Src, is_wide, load_code, store_code};
@@ -225,7 +225,8 @@ impl Emit<'_> {
         }
         let bytes = u32::try_from(x.class.bytes()).ok()?;
         let offset = u32::try_from(x.class.offset).ok()?;
-        let Reach { most, zeros } = self.reach(x.class.address);
+        let plan = self.plan;
+        let Reach { most, zeros } = self.reaches.of(x.class.address, &|r| plan.origin(r));
         let is_aligned = bytes.trailing_zeros() <= zeros.min(offset.trailing_zeros());
         let end = most.checked_add(offset)?.checked_add(bytes)?;
         i32::try_from(end).ok().filter(|end| is_aligned && *end <= MOST_SHARED)

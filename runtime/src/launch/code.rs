@@ -78,6 +78,7 @@ impl Function {
                 None => config.backend,
             },
             audited,
+            in_order: false,
             counted: config.count.as_ref().map_or(Counting::Nothing, Tally::level),
         }
     }
@@ -100,15 +101,27 @@ impl Function {
         self.module_of(config).cell(&self.key(config))
     }
 
+    /// The code of a checked launch in which nothing can be found and the order of threads matters, and the time that making it took.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub(crate) fn program_in_order(&self, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
+        let cell = self.module_of(config).cell(&Key { in_order: true, ..self.key(config) });
+        self.program_of(&cell, config)
+    }
+
     /// The code of a launch, made if it is not there, and the time that took.
     ///
     /// # Errors
     /// As [`compile`](Self::compile).
     pub(crate) fn program(&self, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
-        let cell = self.cell(config);
+        self.program_of(&self.cell(config), config)
+    }
+
+    fn program_of(&self, cell: &Arc<CodeCell>, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
         let (program, time) = match cell.get() {
             Some(made) => (made?, Duration::ZERO),
-            None => self.make(&cell, config)?,
+            None => self.make(cell, config)?,
         };
         if program.preferred() >= config.tier {
             return Ok((program, time));

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use handloom_audit::{Audit, Check, Options};
+use handloom_audit::{Audit, Check, Checks, Options};
 use handloom_codegen::Failure;
 use handloom_interp::{ClusterEnv, CtaEnv, UnderWay};
 use handloom_ir::trap::Trap;
@@ -35,11 +35,11 @@ pub use listing::Listing;
 use crate::children::Nesting;
 use crate::engine;
 use crate::error::{ErrorKind, Lack, NoRoom, Wrong};
-use crate::finding::CheckReport;
+use crate::finding::{CheckConfig, CheckReport};
 use crate::grid::{Ended, Grid, LaunchReport};
 use crate::lock::lock;
 use crate::memory::{AllocKind, Undo, access};
-use crate::module::{Function, Program};
+use crate::module::{Answer, Function, Program};
 use crate::run::{Launched, Moment, Order, Printer, Running, StopHandle, Sums, Watchdog};
 use crate::sched;
 use crate::sched::grid::Finished;
@@ -130,8 +130,8 @@ pub struct PreparedLaunch {
     workspace: Option<u64>,
     bindings: Vec<Binding>,
     workers: sched::Workers,
-    /// No check can find anything: it runs as if there were none.
-    is_proven: bool,
+    /// Whether no check can find anything, so that it runs as if there were none.
+    answer: Answer,
     /// What the check of a run had found that was stopped.
     left: Option<Box<CheckReport>>,
 }
@@ -144,9 +144,16 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// `is_proven`: no check can find anything.
-    fn new(function: &Function, config: &LaunchConfig, is_proven: bool) -> Result<Chosen, LaunchError> {
-        let config = &if is_proven { Cow::Owned(proven::unchecked(config)) } else { Cow::Borrowed(config) };
+    /// `answer`: whether a check can find anything.
+    fn new(function: &Function, config: &LaunchConfig, answer: Answer) -> Result<Chosen, LaunchError> {
+        let config = &match answer {
+            Answer::Doubted => Cow::Borrowed(config),
+            Answer::InOrder => {
+                let (program, compile) = function.program_in_order(&proven::in_order(config))?;
+                return Ok(Chosen { program: Some(program), compile });
+            }
+            Answer::Clean => Cow::Owned(proven::unchecked(config)),
+        };
         let (program, compile) = match function.runs_on(config) {
             Engine::Interp => (None, Duration::ZERO),
             Engine::Jit => {
@@ -185,8 +192,8 @@ impl PreparedLaunch {
         let module = &function.module_of(config);
         let start = function.dynamic_start();
         let begin = Instant::now();
-        let is_proven = proven::is_proven(function, config, block);
-        let Chosen { program, compile } = Chosen::new(function, config, is_proven)?;
+        let answer = proven::answer(function, config, block);
+        let Chosen { program, compile } = Chosen::new(function, config, answer)?;
         let by_interpreter = program.is_none();
         let waited = begin.elapsed();
         if let Some(trace) = config.trace.as_ref().filter(|_| !compile.is_zero()) {
@@ -267,7 +274,7 @@ impl PreparedLaunch {
             workspace,
             bindings,
             workers: sched::Workers::default(),
-            is_proven,
+            answer,
             left: None,
         })
     }
@@ -288,15 +295,15 @@ impl PreparedLaunch {
     /// There is no code for what must be looked at now.
     fn set_block(&mut self, block: &[u8], bindings: Vec<Binding>) -> Result<(), LaunchError> {
         assert_eq!(block.len() as u64, self.grid.param_bytes, "a block of parameters keeps its size");
-        let is_proven = proven::is_proven(&self.function, &self.config, block);
-        if is_proven != self.is_proven {
-            let Chosen { program, compile } = Chosen::new(&self.function, &self.config, is_proven)?;
+        let answer = proven::answer(&self.function, &self.config, block);
+        if answer != self.answer {
+            let Chosen { program, compile } = Chosen::new(&self.function, &self.config, answer)?;
             // Memory of blocks is laid out for the code.
             let module = &self.grid.module;
             if let Some(space) = module.device.inner.memory.space(module.space_kind()) {
                 std::mem::take(&mut self.workers).release(space);
             }
-            (self.program, self.is_proven) = (program, is_proven);
+            (self.program, self.answer) = (program, answer);
             self.compile += compile;
         }
         self.bindings = bindings;
@@ -375,9 +382,11 @@ impl PreparedLaunch {
             printer.begin();
         }
         let check = self.config.check;
-        let audit = || check.map(|c| Arc::new(Mutex::new(Audit::for_checks(c.checks, c.races))));
+        // Who keeps to the seed's order alone tells nothing.
+        let checks = |c: CheckConfig| if self.answer == Answer::InOrder { Checks::default() } else { c.checks };
+        let audit = || check.map(|c| Arc::new(Mutex::new(Audit::for_checks(checks(c), c.races))));
         self.grid.audit = audit();
-        let follows_bits = check.is_some_and(|c| c.checks.has(Check::Init));
+        let follows_bits = check.is_some_and(|c| checks(c).has(Check::Init));
         self.grid.undo = self.program.as_ref().filter(|p| follows_bits && p.tells()).map(|_| Undo::default());
         self.grid.counter = self.config.count.as_ref().map(|tally| tally.begin(&self.grid));
         let counts = self.program.as_ref().and_then(|program| program.counts(&self.grid.module));
@@ -465,7 +474,7 @@ impl PreparedLaunch {
             if self.config.check.is_some_and(|c| c.races.keeps_footprint) { audit.footprint() } else { vec![] };
         let (races, unchecked) = audit.finish();
         let touched = found::touched(&footprint, &self.grid);
-        let is_proven = self.is_proven;
+        let is_proven = self.answer != Answer::Doubted;
         let why = || audited::why_interpreted(&self.function, &self.config).filter(|_| !is_proven);
         let interpreted = again.or_else(why);
         let races = races.iter().map(|race| found::race(race, &self.grid, &self.bindings));

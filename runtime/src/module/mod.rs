@@ -52,10 +52,21 @@ pub(crate) struct ModuleInner {
     pub(crate) untold: Mutex<HashMap<FuncId, Untold>>,
     /// By entry and shape: whether accesses through addresses of variables lie in them in any case, once a checked launch asked.
     pub(crate) inside: Mutex<HashMap<(FuncId, simt::LaunchShape), bool>>,
-    /// Whether nothing can be found in launches, once they were checked.
-    pub(crate) proven: Mutex<HashMap<Proof, bool>>,
+    /// What is known of launches before they run, once they were checked.
+    pub(crate) proven: Mutex<HashMap<Proof, Answer>>,
     /// By entry and shape: why compiled code cannot count, once a counted launch asked.
     pub(crate) uncounted: Mutex<Uncounted>,
+}
+
+/// What is known of a checked launch before it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    /// Something may be found in it.
+    Doubted,
+    /// Nothing can be found, and what it leaves depends on the order of threads, which the seed decides.
+    InOrder,
+    /// Nothing can be found.
+    Clean,
 }
 
 /// What decides whether something can be found in a launch.

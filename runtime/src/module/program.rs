@@ -39,6 +39,8 @@ pub(crate) struct Key {
     pub(crate) late: bool,
     /// An audit is told what threads do.
     pub(crate) audited: bool,
+    /// It is known that nothing can be found, and so it is told nothing: code keeps to the seed's order alone.
+    pub(crate) in_order: bool,
     /// What code counts.
     pub(crate) counted: Counting,
 }
@@ -398,6 +400,7 @@ impl Specialised {
             cluster: key.cluster,
             host: key.host,
             audited: key.audited,
+            in_order: key.in_order,
             counted: key.counted,
         }
     }

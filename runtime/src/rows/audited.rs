@@ -136,6 +136,13 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
             }
             Op::Load { access, .. } => load(c, r, access.is_single, all, &row, &mut teller),
             Op::Store { access, .. } => store(c, r, access.is_single, all, &row, &mut teller),
+            // Code that only keeps to the seed's order tells nothing.
+            Op::Atom { access, .. } | Op::Red { access, .. } if !teller.has_races => {
+                for lane in all.iter().copied() {
+                    let space = reach.as_ref().map_or_else(|| falls_into(c, r, row[lane]), |reach| reach.space);
+                    of_lane(c, access, lane, row[lane], space, |_, _, _| ());
+                }
+            }
             Op::Atom { access, .. } | Op::Red { access, .. } => {
                 let (mut done, mut n) = ([Access::NONE; 32], 0);
                 let space_of = |c: &mut Call<'_>, lane: usize| {

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use handloom_audit::misuse::Wrong;
 use handloom_interp::warp;
 use handloom_ir::simt::{MatrixOp, Op, Product, Run};
+use handloom_ir::types::ShflMode;
 use handloom_plan::Host;
 use handloom_plan::abi::{CopyKind, Loc};
 
@@ -20,15 +21,22 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     let copy = if c.x == CopyKind::Full as u64 { CopyKind::Full } else { CopyKind::Masked };
     // The lanes of the call with their members, and the member mask of a lane.
     let here = Parked { ctx: c.ctx, site: c.site, copy, lanes: c.mask, members: 0 };
-    if c.host.told.is_some() {
+    if c.host.told.as_ref().is_some_and(|told| told.has_misuses) {
         let (span, warp) = (c.tables.syncs[c.site].span, c.warp());
-        for lane in lanes(c.mask).filter(|lane| member_mask(&here, *lane) >> lane & 1 == 0) {
+        let members = members_of(&here);
+        for lane in lanes(c.mask).filter(|lane| members[*lane] >> lane & 1 == 0) {
             c.host.tell_misuse(Wrong::MaskWithoutCaller, (span, 32 * warp + lane as u32), None);
         }
     }
     // If the whole warp is here, no lane is parked elsewhere.
-    if c.mask == u32::MAX && has_constant_members(&here) && by_vectors(&c.host.machine, &here) {
-        return 1;
+    if c.mask == u32::MAX && has_constant_members(&here) {
+        if let Op::Shfl(mode) = here.op().op {
+            shuffle(&here, mode);
+            return 1;
+        }
+        if by_vectors(&c.host.machine, &here) {
+            return 1;
+        }
     }
     let w = c.warp() as usize;
     let op = c.tables.syncs[c.site].op;
@@ -96,13 +104,25 @@ fn has_constant_members(p: &Parked) -> bool {
 fn is_uniform(p: &Parked, members: u32) -> bool {
     match p.operands().src.last() {
         None | Some(Loc::Imm(_) | Loc::Scalar(_)) => true,
-        Some(_) => lanes(p.lanes).all(|l| member_mask(p, l) == members),
+        Some(_) => {
+            let named = members_of(p);
+            lanes(p.lanes).all(|l| named[l] == members)
+        }
     }
 }
 
 /// The member mask is the last source.
 fn member_mask(p: &Parked, lane: usize) -> u32 {
     p.operands().src.last().map_or(u32::MAX, |loc| p.ctx.read(*loc, lane) as u32)
+}
+
+/// The same of all lanes of a call.
+fn members_of(p: &Parked) -> [u32; 32] {
+    let mut row = [u64::MAX; 32];
+    if let Some(loc) = p.operands().src.last() {
+        p.ctx.read_row(*loc, p.lanes, &mut row);
+    }
+    row.map(|v| v as u32)
 }
 
 fn fits(p: &Parked, op: Op, members: u32) -> bool {
@@ -147,6 +167,12 @@ fn complete(host: &CtaHost, all: &[Parked]) {
         }
         warp::complete(Op::Matrix(op), active, &src, &mut dst);
         write_rows(all, Op::Matrix(op), &dst);
+        return;
+    }
+    if let (Op::Shfl(mode), [one]) = (op, all)
+        && one.lanes == u32::MAX
+    {
+        shuffle(one, mode);
         return;
     }
     // No other op has more.
@@ -234,6 +260,25 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
     {
         let _ = (machine, p);
         false
+    }
+}
+
+/// A `shfl` of the whole warp.
+fn shuffle(p: &Parked, mode: ShflMode) {
+    let operands = p.operands();
+    let [a, b, c] = [0, 1, 2].map(|i| {
+        let mut row = [0; 32];
+        p.ctx.read_row(operands.src[i], u32::MAX, &mut row);
+        row.map(|v| v as u32)
+    });
+    let (values, in_range) = warp::shfl(mode, u32::MAX, &a, &b, &c);
+    let mut results = operands.dst.iter();
+    if let Some(to) = results.next() {
+        p.ctx.write_row(*to, u32::MAX, &values.map(u64::from));
+    }
+    if let Some(to) = results.next() {
+        let row = std::array::from_fn(|lane| if in_range >> lane & 1 == 1 { 0xffff_ffff } else { 0 });
+        p.ctx.write_row(*to, u32::MAX, &row);
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Told {
     pub(crate) has_memory: bool,
     /// Whether the audit looks at accesses.
     pub(crate) has_races: bool,
+    /// Whether it is told how barriers and masks are used.
+    pub(crate) has_misuses: bool,
     /// What the launch has written, and which bytes of its own memory the block has: where bytes that nobody wrote are looked for.
     pub(crate) bits: Option<(Undo, Filled)>,
     /// By memory site of the code: the numbers of its statement in global and in shared memory, once it was told of.
@@ -30,8 +32,9 @@ impl Told {
     pub(crate) fn new(shared: &SharedAudit, undo: Option<&Undo>) -> Told {
         let mut audit = lock(shared);
         let (has_memory, has_races) = (audit.memory().is_some(), audit.has_races());
+        let has_misuses = audit.misuses().is_some();
         let bits = undo.map(|undo| (undo.clone(), Filled::default()));
-        Told { audit: SharedAudit::clone(shared), has_memory, has_races, bits, sites: Vec::new() }
+        Told { audit: SharedAudit::clone(shared), has_memory, has_races, has_misuses, bits, sites: Vec::new() }
     }
 }
 

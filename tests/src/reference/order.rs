@@ -7,11 +7,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use handloom_audit::{Access, Does, Event, Met, Proxy, ProxyFence, Site, Thread, Turn};
 use handloom_diag::Span;
+use handloom_diag::hash::FastMap;
 use handloom_ir::types::{Order, Scope, StateSpace};
 use handloom_runtime::Finding;
 
 /// How far each thread is known.
-type Clock = HashMap<Thread, u64>;
+type Clock = FastMap<Thread, u64>;
 
 /// What somebody tells, and how far it reaches.
 type Told = (Scope, Thread, Clock);
@@ -90,6 +91,8 @@ struct Trace {
     sizes: HashMap<u32, u32>,
     clocks: HashMap<Thread, Clock>,
     all: Vec<Did>,
+    /// By strong write: the strong reads that observe it, in their order.
+    observers: HashMap<usize, Vec<usize>>,
     /// By first address: the writes of a location, by index, the latest last.
     writes: HashMap<u64, Vec<usize>>,
     releases: Vec<Release>,
@@ -185,7 +188,7 @@ impl Trace {
             Event::Barrier { cta, met } => self.barrier(*cta, met),
             Event::WarpBarrier { cta, warp, lanes } => {
                 let all: Vec<Thread> = lanes_of(*cta, *warp, *lanes).collect();
-                self.meet(&all, Clock::new());
+                self.meet(&all, Clock::default());
             }
             Event::ClusterArrive { cta, phase, warp, lanes, releases } => {
                 for who in lanes_of(*cta, *warp, *lanes) {
@@ -202,7 +205,7 @@ impl Trace {
             Event::ClusterWait { who, phase } => {
                 let told = self.phases.get(&(self.clusters[&who.cta], *phase)).cloned().unwrap_or_default();
                 let mine = told.iter().filter(|(scope, by, _)| self.mutual((*scope, *by), (Scope::Cluster, *who)));
-                let mut all = Clock::new();
+                let mut all = Clock::default();
                 mine.for_each(|(_, _, clock)| join(&mut all, clock));
                 join(self.clocks.entry(*who).or_default(), &all);
             }
@@ -227,7 +230,7 @@ impl Trace {
     fn barrier(&mut self, cta: u32, met: &Met) {
         let waited: Vec<Thread> = met.waited.iter().flat_map(|(warp, lanes)| lanes_of(cta, *warp, *lanes)).collect();
         let arrived = self.arrived.remove(&(cta, met.id)).unwrap_or_default();
-        let mut told = Clock::new();
+        let mut told = Clock::default();
         // Only what came before the arrival, not what the thread did between it and the meeting.
         arrived.iter().for_each(|(_, clock)| join(&mut told, clock));
         if met.is_whole {
@@ -293,7 +296,7 @@ impl Trace {
 
     /// An acquire pattern ends, which begins with a strong read.
     fn acquire(&mut self, who: Thread, scope: Scope, read: usize) {
-        let mut told = Clock::new();
+        let mut told = Clock::default();
         for write in &self.all[read].observes {
             for head in self.heads.get(write).into_iter().flatten() {
                 let release = &self.releases[*head];
@@ -309,10 +312,13 @@ impl Trace {
         let who = access.thread;
         let number = self.step(who)[&who];
         let index = self.all.len();
-        self.all.push(Did { site, access, number, before: Clock::new(), observes: Vec::new() });
+        self.all.push(Did { site, access, number, before: Clock::default(), observes: Vec::new() });
         let is_strong = self.all[index].is_strong();
         if is_strong && self.all[index].reads() {
             self.all[index].observes = self.observed(index);
+            for write in &self.all[index].observes {
+                self.observers.entry(*write).or_default().push(index);
+            }
             if site.does != Does::Reduce {
                 self.reads.entry(who).or_default().push(index);
             }
@@ -374,7 +380,8 @@ impl Trace {
     fn is_ordered(&self, a: usize, b: usize) -> bool {
         let before = |x: &Did, y: &Did| y.before.get(&x.access.thread).is_some_and(|n| x.number <= *n);
         let (first, second) = (&self.all[a], &self.all[b]);
-        before(first, second) || (a + 1..b).any(|z| self.all[z].observes.contains(&a) && before(&self.all[z], second))
+        let mut between = self.observers.get(&a).into_iter().flatten().take_while(|z| **z < b);
+        before(first, second) || between.any(|z| before(&self.all[*z], second))
     }
 
     /// Whether a write comes before an access through another proxy, and no proxy fence stands between them: on no way from the one to the other.

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::Part;
 use super::mask::Mask;
-use super::own::{Anywhere, Atomics, Cells, Kind, Now, ORDER_DECIDES};
+use super::own::{Anywhere, Atomics, Cells, Kind, Now};
 use super::value::{Known, PARTS, SHARED, Shape};
 
 /// Most accesses that are kept.
@@ -27,6 +28,8 @@ struct Touch {
     stretch: u32,
     /// The lowest address in any block, and the end.
     range: (i128, i128),
+    /// The blocks that do it.
+    blocks: Part,
 }
 
 /// All accesses to global memory.
@@ -37,6 +40,8 @@ pub(super) struct Global {
     anywhere: Anywhere,
     /// What atomics do.
     pub(super) atomics: Atomics,
+    /// What is left depends on who comes first.
+    pub(super) order_decides: bool,
 }
 
 impl Global {
@@ -59,7 +64,7 @@ impl Global {
             return Ok(());
         }
         let (low, high) = shape.reach(&at.by);
-        let range = (i128::from(first) + low, i128::from(last) + high + i128::from(bytes));
+        let range = (i128::from(first) + low, i128::from(last) + high + i128::from(at.span) + i128::from(bytes));
         if range.0 < 0 || range.1 > i128::from(u64::MAX) {
             return Err("addresses wrap");
         }
@@ -75,7 +80,7 @@ impl Global {
         if self.touches.len() == MOST_TOUCHES {
             return Err("there are too many accesses");
         }
-        self.touches.push(Touch { at, threads, kind, bytes, stretch, range });
+        self.touches.push(Touch { at, threads, kind, bytes, stretch, range, blocks: shape.blocks });
         Ok(())
     }
 
@@ -85,9 +90,7 @@ impl Global {
             return Err("there are too many accesses");
         }
         self.touches.extend(other.touches);
-        if !self.atomics.add(other.atomics) {
-            return Err(ORDER_DECIDES);
-        }
+        self.order_decides |= other.order_decides || !self.atomics.add(other.atomics);
         if self.anywhere.add(&other.anywhere) { Ok(()) } else { Err(NOT_KNOWN) }
     }
 
@@ -121,13 +124,22 @@ fn settle_some(shape: &Shape, touches: &[Touch]) -> Result<(), &'static str> {
     if near.iter().all(|t| t.kind == Kind::Atomic && t.bytes == near[0].bytes) {
         return Ok(());
     }
+    if near.iter().any(|t| t.at.span > 0) {
+        return Err(NOT_KNOWN);
+    }
     if near.iter().any(|t| t.at.by != near[0].at.by) {
         return Err("blocks access memory at distances that differ");
     }
-    near.sort_by_key(|t| t.stretch);
+    near.sort_by_key(|t| (t.blocks, t.stretch));
     let grain = near.iter().map(|t| u64::from(t.bytes)).min().unwrap_or(1).min(4);
-    inside(&near, grain, shape)?;
-    between(&near, grain, shape)
+    let parts: Vec<&[&Touch]> = near.chunk_by(|a, b| a.blocks == b.blocks).collect();
+    let mut left = MOST_COMPARED;
+    let runs: Vec<Runs> = parts.iter().map(|part| Runs::of(part, grain)).collect();
+    for (i, part) in parts.iter().enumerate() {
+        inside(part, grain, shape)?;
+        (i..parts.len()).try_for_each(|k| between(&runs[i], &runs[k], near[0].at.by, &mut left))?;
+    }
+    Ok(())
 }
 
 /// The cells of an access of a thread.
@@ -179,38 +191,56 @@ fn runs<'a>(touches: impl Iterator<Item = &'a &'a Touch>, grain: u64) -> Vec<(i1
     runs
 }
 
-/// Whether no two blocks are in each other's way. All accesses have the same distances.
-fn between(touches: &[&Touch], grain: u64, shape: &Shape) -> Result<(), &'static str> {
-    let by = touches[0].at.by;
-    let all = runs(touches.iter(), grain);
-    let changed = runs(touches.iter().filter(|t| t.kind != Kind::Read), grain);
-    let (Some(low), Some(high)) = (all.first(), all.last()) else { return Ok(()) };
-    let span = high.1 - low.0;
-    let mut left = MOST_COMPARED;
-    let met = "blocks access one place in global memory";
-    let far = |axis: usize| i128::from(shape.nctaid[axis].saturating_sub(1));
+/// What a part of the blocks accesses, all of them at the same distances.
+struct Runs {
+    blocks: Part,
+    all: Vec<(i128, i128)>,
+    changed: Vec<(i128, i128)>,
+}
+
+impl Runs {
+    fn of(touches: &[&Touch], grain: u64) -> Runs {
+        let blocks = touches.first().map_or(([0; 3], [0; 3]), |t| t.blocks);
+        let changed = runs(touches.iter().filter(|t| t.kind != Kind::Read), grain);
+        Runs { blocks, all: runs(touches.iter(), grain), changed }
+    }
+}
+
+/// Whether no two blocks of two parts are in each other's way. `by`: how far what a block accesses lies from what its neighbours do.
+fn between(a: &Runs, b: &Runs, by: [i64; PARTS], left: &mut u64) -> Result<(), &'static str> {
+    let ends = |all: &[(i128, i128)]| Some((all.first()?.0, all.last()?.1));
+    let (Some(of_a), Some(of_b)) = (ends(&a.all), ends(&b.all)) else { return Ok(()) };
+    // What `b` accesses comes near if it is moved further than one of these, and less far than the other.
+    let near = (of_a.0 - of_b.1, of_a.1 - of_b.0);
+    // How far a block of `b` may be from one of `a`, along an axis.
+    let far = |i: usize| {
+        let distance = |to: u32, from: u32| i128::from(to) - i128::from(from);
+        (distance(b.blocks.0[i], a.blocks.1[i]), distance(b.blocks.1[i], a.blocks.0[i]))
+    };
+    let (along_x, along_y, along_z) = (far(0), far(1), far(2));
     let x = i128::from(by[0]);
-    for dz in -far(2)..=far(2) {
-        for dy in -far(1)..=far(1) {
-            left = left.checked_sub(1).ok_or("there are too many blocks")?;
+    for dz in along_z.0..=along_z.1 {
+        for dy in along_y.0..=along_y.1 {
+            *left = left.checked_sub(1).ok_or("there are too many blocks")?;
             let start = i128::from(by[1]) * dy + i128::from(by[2]) * dz;
             // Along x only blocks that come near are looked at.
             let (from, to) = match x {
-                0 if start.abs() < span => (-far(0), far(0)),
+                0 if near.0 < start && start < near.1 => along_x,
                 0 => continue,
                 _ => {
-                    let ends = [(-span - start) / x, (span - start) / x];
+                    let ends = [(near.0 - start) / x, (near.1 - start) / x];
                     (ends[0].min(ends[1]) - 1, ends[0].max(ends[1]) + 1)
                 }
             };
-            for dx in from.max(-far(0))..=to.min(far(0)) {
+            for dx in from.max(along_x.0)..=to.min(along_x.1) {
                 let distance = start + x * dx;
-                if (dx, dy, dz) == (0, 0, 0) || distance.abs() >= span {
+                if (dx, dy, dz) == (0, 0, 0) || distance <= near.0 || near.1 <= distance {
                     continue;
                 }
-                left = left.checked_sub((all.len() + changed.len()) as u64).ok_or("there are too many blocks")?;
-                if do_meet(&changed, &all, distance) {
-                    return Err(met);
+                let cost = a.all.len() + a.changed.len() + b.all.len() + b.changed.len();
+                *left = left.checked_sub(cost as u64).ok_or("there are too many blocks")?;
+                if do_meet(&a.changed, &b.all, distance) || do_meet(&b.changed, &a.all, -distance) {
+                    return Err("blocks access one place in global memory");
                 }
             }
         }

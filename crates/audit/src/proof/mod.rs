@@ -6,8 +6,8 @@
 //!
 //! Then nothing is found in the launch if no two threads of a block are in each other's way between two barriers (`own` for shared memory, `grid` for
 //! global memory), if the accesses of blocks lie apart (`grid`), if all that is read of shared memory was written, and if barriers and member masks name all
-//! who come there. Where the order of threads decides more than who is first (atomics with results, sums of floats, printing), the seed has a say, which is a doubt. Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. What this does not
-//! follow (calls, local memory where bits are looked for, asynchronous copies, clusters) is a doubt too, so is what takes too long.
+//! who come there. Where the order of threads decides more than who is first (atomics with results, sums of floats), the seed has a say in what is left, though nothing is found ([`Clean`]). Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. What this does not
+//! follow (calls, printing, asynchronous copies, clusters) is a doubt too, so is what takes too long.
 //!
 //! Does not know: who runs the launch if it is doubted, or how races are told.
 
@@ -18,14 +18,14 @@ mod value;
 
 use std::collections::{BTreeMap, HashSet};
 
-use handloom_ir::simt::{BarKind, BlockId, Builtin, Function, Inst, Op, Pure, Reg, Term, Val};
+use handloom_ir::simt::{BarKind, BlockId, Builtin, FrameLayout, Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{AtomOp, Order, Scope, Sreg, StateSpace, Ty, TypeClass};
 
 use crate::checks::{Check, Checks};
 use grid::{Global, is_shared};
 use mask::Mask;
-use own::{Anywhere, Atomics, Cells, Kind, Now, ORDER_DECIDES, Written};
-use value::{Known, Lanes, SHARED, Shape, Value};
+use own::{Anywhere, Atomics, Cells, Kind, Now, OwnBytes, Written};
+use value::{Known, LOCAL, LOW, Lanes, SHARED, Shape, Value};
 
 /// Most steps of a thread, all threads together.
 const MOST_STEPS: u64 = 1 << 24;
@@ -51,6 +51,8 @@ pub struct Launch<'a> {
     pub shared: (u32, u32),
     /// What is looked for.
     pub checks: Checks,
+    /// Where slots lie in the memory of a thread.
+    pub frame: &'a FrameLayout,
     /// By block and instruction: the variable that an access must stay in, its address or offset and its bytes.
     pub variables: &'a [Vec<Option<(u64, u64)>>],
 }
@@ -61,11 +63,18 @@ type Doubt = &'static str;
 /// Why a block is played through again: accesses are to parts of words.
 const PARTS_OF_WORDS: Doubt = "accesses are to parts of words";
 
+/// A launch in which no check can find anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Clean {
+    /// What it leaves depends on the order of threads, which the seed decides: there are atomics whose results are used, which do different things, or add floats.
+    pub order_decides: bool,
+}
+
 /// Whether no check can find anything in a launch.
 ///
 /// # Errors
 /// Why that is not sure.
-pub fn prove(launch: &Launch<'_>) -> Result<(), &'static str> {
+pub fn prove(launch: &Launch<'_>) -> Result<Clean, &'static str> {
     let ends = launch.nctaid.map(|n| n.saturating_sub(1));
     prove_parts(launch, &[([0; 3], ends)]).or_else(|why| {
         // Blocks at the rim of a grid mostly leave out what others do.
@@ -89,7 +98,7 @@ pub fn prove(launch: &Launch<'_>) -> Result<(), &'static str> {
 type Part = ([u32; 3], [u32; 3]);
 
 /// The same where blocks are looked at in parts of the grid.
-fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<(), Doubt> {
+fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<Clean, Doubt> {
     let mut all = Global::default();
     for part in parts {
         let global = match Walk::new(launch, *part, 4)?.run() {
@@ -100,7 +109,9 @@ fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<(), Doubt> {
     }
     let [x, y, z] = launch.ntid;
     let ends = launch.nctaid.map(|n| n.saturating_sub(1));
-    all.settle(&Shape { nctaid: launch.nctaid, blocks: ([0; 3], ends), threads: (x * y * z) as usize })
+    let order_decides = all.order_decides;
+    all.settle(&Shape { blocks: ([0; 3], ends), threads: (x * y * z) as usize })?;
+    Ok(Clean { order_decides })
 }
 
 /// Threads that are about to run a block, with their registers. Those of other threads mean nothing.
@@ -129,6 +140,8 @@ struct Walk<'a> {
     cells: Cells,
     written: Written,
     anywhere: Anywhere,
+    /// What threads have written of their own memory.
+    own_bytes: OwnBytes,
     /// What atomics of shared memory do.
     atomics: Atomics,
     global: Global,
@@ -166,7 +179,7 @@ impl<'a> Walk<'a> {
         Ok(Walk {
             launch,
             read,
-            shape: Shape { nctaid: launch.nctaid, blocks, threads },
+            shape: Shape { blocks, threads },
             tid,
             pending: BTreeMap::from([(0, start)]),
             waiting: None,
@@ -176,6 +189,7 @@ impl<'a> Walk<'a> {
             cells: Cells::new(n_cells),
             written: Written::new(n_cells, with_contents),
             anywhere: Anywhere::default(),
+            own_bytes: OwnBytes::new(launch.frame.size),
             atomics: Atomics::default(),
             global: Global::default(),
             steps: 0,
@@ -356,6 +370,7 @@ impl<'a> Walk<'a> {
                         matches!(a.by[SHARED], 0 | 1).then_some(a)
                     }),
                     StateSpace::SharedCluster => None,
+                    // That of own memory is the same.
                     _ => address,
                 }
             }
@@ -374,6 +389,9 @@ impl<'a> Walk<'a> {
                 None
             }
             Op::Atom { access, .. } | Op::Red { access, .. } => {
+                if access.op == AtomOp::Step {
+                    return Err("there are `mbarrier` objects");
+                }
                 // What an atomic returns, what a sum of floats is, and what is left where different things are done, depends on who comes first, which the
                 // seed decides.
                 let is_any_order = matches!(
@@ -388,9 +406,7 @@ impl<'a> Walk<'a> {
                 if access.space != StateSpace::Shared {
                     is_one &= self.global.atomics.add(does);
                 }
-                if !is_any_order || !is_one || inst.dst.iter().any(|d| self.read[d.idx()]) {
-                    return Err(ORDER_DECIDES);
-                }
+                self.global.order_decides |= !is_any_order || !is_one || inst.dst.iter().any(|d| self.read[d.idx()]);
                 let is_plain = access.count != 1 || access.order == Order::Weak;
                 if is_plain || access.space != StateSpace::Shared && access.scope < Scope::Gpu {
                     return Err("there are atomics of other kinds");
@@ -410,7 +426,12 @@ impl<'a> Walk<'a> {
                 None
             }
             Op::Builtin(Builtin::Assertfail) if !self.launch.checks.has(Check::Init) => None,
-            Op::SlotAddr(_) | Op::ArgAddr { .. } | Op::IsSpace(_) => None,
+            Op::SlotAddr(slot) => self.launch.frame.offsets.get(slot.idx()).map(|offset| {
+                let mut address = Known::all(*offset);
+                address.by[LOCAL] = 1;
+                address
+            }),
+            Op::ArgAddr { .. } | Op::IsSpace(_) => None,
             Op::Fence { .. } | Op::Activemask | Op::Nanosleep => None,
             Op::Builtin(_)
             | Op::Transfer(_)
@@ -467,7 +488,8 @@ impl<'a> Walk<'a> {
         let Op::Load { access, offset } = inst.op else { return Ok(None) };
         if access.space != StateSpace::ParamEntry {
             self.access(state, inst, elsewhere, at, (access.space, Kind::Read, access.bytes(), false))?;
-            return Ok(None);
+            let is_small = access.bits < 16 && !inst.guarded;
+            return Ok(is_small.then(|| Known::below((1 << access.bits) - 1)));
         }
         let (base, bytes) = self.launch.params;
         if access.count != 1 || inst.guarded {
@@ -511,7 +533,7 @@ impl<'a> Walk<'a> {
                 _ => self.shape.widen(&moved, false),
             }
         });
-        let address = address.filter(|a| may.iter().all(|t| a.is_known(t)));
+        let address = address.filter(|a| may.iter().all(|t| a.has_range(t)));
         let variable = self.launch.variables.get(b).and_then(|of| of.get(i)).copied().flatten();
         if let Some(variable) = variable
             && !address.as_ref().is_some_and(|a| self.stays(a, &may, bytes, variable))
@@ -522,7 +544,20 @@ impl<'a> Walk<'a> {
             StateSpace::Global | StateSpace::Shared | StateSpace::Generic => {}
             StateSpace::Const | StateSpace::ParamEntry if kind == Kind::Read => return Ok(()),
             StateSpace::Local | StateSpace::ParamFunc if !self.launch.checks.has(Check::Init) => return Ok(()),
+            StateSpace::Local => {}
             _ => return Err("there are accesses to other memory"),
+        }
+        let is_own = address.as_ref().is_some_and(|a| a.by[LOCAL] != 0 || a.by[LOW] != 0);
+        if is_own || space == StateSpace::Local {
+            if space == StateSpace::Global || space == StateSpace::Shared || kind == Kind::Atomic {
+                return Err("an address is none");
+            }
+            let address = address.filter(|a| a.by == std::array::from_fn(|i| i64::from(i == LOCAL)));
+            // A generic address beside the frame might be one of other memory; others are held to own memory when they run.
+            if space == StateSpace::Generic && !address.as_ref().is_some_and(|a| self.is_in_frame(a, &may, bytes)) {
+                return Err("an address may be anywhere");
+            }
+            return self.access_own(address, (&may, &do_it, elsewhere), (kind, bytes, is_whole));
         }
         let is_shared = match (space, &address) {
             (StateSpace::Shared, _) => true,
@@ -534,7 +569,7 @@ impl<'a> Walk<'a> {
         if !is_shared {
             return self.global.touch(&self.shape, address, may, (kind, bytes), self.now.stretch);
         }
-        let own = address.filter(|a| a.by[..SHARED] == [0; SHARED]);
+        let own = address.filter(|a| a.by[..SHARED] == [0; SHARED] && a.span == 0);
         let follows_bits = self.launch.checks.has(Check::Init);
         if !self.anywhere.access(own.is_some(), kind, bytes) {
             return Err("places in shared memory are not known");
@@ -552,8 +587,45 @@ impl<'a> Walk<'a> {
     /// Whether accesses of some bytes lie in a variable, in all blocks.
     fn stays(&self, at: &Known, may: &Mask, bytes: u8, (base, size): (u64, u64)) -> bool {
         let (low, high) = self.shape.reach(&at.by);
+        let high = high + i128::from(at.span);
         let (base, end) = (i128::from(base), i128::from(base) + i128::from(size));
         may.iter().map(|t| i128::from(at.lanes.of(t))).all(|x| x + low >= base && x + high + i128::from(bytes) <= end)
+    }
+
+    /// Whether all that threads may access of their own memory is in the frame.
+    fn is_in_frame(&self, at: &Known, may: &Mask, bytes: u8) -> bool {
+        let past = at.span.saturating_add(u64::from(bytes));
+        may.iter().all(|t| at.lanes.of(t).saturating_add(past) <= self.launch.frame.size)
+    }
+
+    /// Threads access memory of their own, which nobody else does: what they read of it must have been written. `at`: from the start of the frame.
+    fn access_own(
+        &mut self,
+        at: Value,
+        (may, do_it, elsewhere): (&Mask, &Mask, &Mask),
+        (kind, bytes, is_whole): (Kind, u8, bool),
+    ) -> Result<(), Doubt> {
+        if !self.launch.checks.has(Check::Init) {
+            return Ok(());
+        }
+        let Some(at) = at else {
+            // Who writes somewhere in his own memory leaves no byte less written than it was.
+            return if kind == Kind::Write { Ok(()) } else { Err("bytes of own memory may be unwritten") };
+        };
+        for t in may.iter() {
+            let from = at.lanes.of(t);
+            let end = from.checked_add(at.span).and_then(|end| end.checked_add(u64::from(bytes)));
+            let end = end.ok_or("an access is out of bounds")?;
+            match kind {
+                Kind::Write if at.span == 0 && is_whole && do_it.has(t) && !elsewhere.has(t) => {
+                    self.own_bytes.write((from, end), t);
+                }
+                Kind::Write => {}
+                _ if !self.own_bytes.has((from, end), t) => return Err("bytes of own memory may be unwritten"),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Threads access known places in shared memory.

@@ -4,6 +4,8 @@
 
 use handloom_ir::types::{AtomOp, ScalarType};
 
+use super::mask::Mask;
+
 /// What an access does, as far as conflicts go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
@@ -217,8 +219,37 @@ impl Anywhere {
     }
 }
 
-/// What is left by atomics, or returned, depends on who comes first.
-pub(super) const ORDER_DECIDES: &str = "there are atomics whose order decides";
+/// Bytes of their own memory that threads have surely written.
+#[derive(Debug)]
+pub(super) struct OwnBytes {
+    /// By byte of the frame.
+    by: Vec<Mask>,
+}
+
+impl OwnBytes {
+    /// Largest frames that are looked at.
+    const MOST: u64 = 1 << 12;
+
+    /// Of frames of so many bytes.
+    pub(super) fn new(bytes: u64) -> OwnBytes {
+        OwnBytes { by: vec![Mask::NONE; bytes.min(OwnBytes::MOST) as usize] }
+    }
+
+    /// Those from one to another, if they are looked at.
+    fn range((from, end): (u64, u64)) -> std::ops::Range<usize> {
+        from.min(OwnBytes::MOST + 1) as usize..end.min(OwnBytes::MOST + 1) as usize
+    }
+
+    /// A thread surely writes some.
+    pub(super) fn write(&mut self, at: (u64, u64), thread: usize) {
+        self.by.get_mut(OwnBytes::range(at)).into_iter().flatten().for_each(|byte| byte.add(thread));
+    }
+
+    /// Whether it has written them all.
+    pub(super) fn has(&self, at: (u64, u64), thread: usize) -> bool {
+        self.by.get(OwnBytes::range(at)).is_some_and(|bytes| bytes.iter().all(|byte| byte.has(thread)))
+    }
+}
 
 /// What the atomics of a memory do, if there are some: one thing, since several may give one result or another, by who comes first.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,7 +3,7 @@
 use handloom_ir::simt::*;
 use handloom_ir::types::{Order, StateSpace, Ty};
 
-use super::runs::Joined;
+use super::joined::Joined;
 
 /// Products that are joined.
 pub(super) struct Chain {

@@ -10,6 +10,7 @@ mod chains;
 pub mod dce;
 mod fold;
 pub mod inline;
+mod joined;
 pub mod jumps;
 pub mod licm;
 mod ranges;
@@ -67,12 +68,18 @@ pub fn optimise_function(f: &mut Function, shape: &LaunchShape) {
         jumps::tidy(f);
     });
     step("join_products", f, |f| {
-        if runs::join_products(f) {
+        if join_products(f) {
             jumps::tidy(f);
         }
     });
     step("yields", f, yields::insert);
     step("renumber", f, dce::renumber);
+}
+
+/// Joins products of a whole warp where none needs a result of another, or where each adds to the sums of the one before. Returns whether there were any.
+fn join_products(f: &mut Function) -> bool {
+    let runs = joined::join::<runs::Products>(f);
+    joined::join::<chains::Chain>(f) || runs
 }
 
 fn step(name: &str, f: &mut Function, pass: impl FnOnce(&mut Function)) {

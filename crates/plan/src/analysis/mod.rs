@@ -3,11 +3,12 @@
 //! [`mod@cfg`]: dominators, post-dominators, loops, the region of a branch. [`live`]: liveness at block ends. [`shape`]: how the lanes of a
 //! value relate, and what ops make of that. [`classes`]: which registers are the same in all lanes or differ by constants, which branches
 //! diverge, which blocks lanes may execute in part. `members`: whether a warp-level op keeps lanes together. [`variables`]: from which variables addresses
-//! are made.
+//! are made. [`reach`]: the most that offsets can be, and how they are aligned.
 
 pub mod cfg;
 pub mod classes;
 pub mod live;
 mod members;
+pub mod reach;
 pub mod shape;
 pub mod variables;

@@ -58,13 +58,14 @@ impl Strategy<'_> {
         let yes = |b: bool, what: &str| if b { format!("{what}, ") } else { String::new() };
         writeln!(
             out,
-            "plan {}: {}{}{}{}{}{bounds} bounds",
+            "plan {}: {}{}{}{}{}{}{bounds} bounds",
             self.plan.func.name,
             yes(o.masked, "masked copies"),
             yes(o.speculate, "speculation"),
             yes(o.is_callee, "callee"),
             yes(o.cluster, "cluster"),
             yes(o.audited, "audited"),
+            yes(o.in_order, "in order"),
         )?;
         self.layout_text(out)?;
         let odd = (0..self.plan.func.regs.len()).filter(|r| self.plan.may_hold_odd_nan[*r]);

@@ -7,6 +7,7 @@ mod access;
 mod divergence;
 mod graph;
 mod packs;
+mod reach;
 mod read;
 mod shapes;
 mod sites;
@@ -42,6 +43,7 @@ fn plan(f: &Function, (masked, speculate): (bool, bool)) -> Plan {
         frame_bytes: 0,
         is_callee: false,
         audited: false,
+        in_order: false,
         counted: Default::default(),
         cluster: false,
         masked,

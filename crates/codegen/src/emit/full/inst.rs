@@ -53,7 +53,7 @@ pub(crate) fn full_inst(cx: &mut Emit<'_, '_>, b: usize, i: usize) {
             cx.asm.fence_if(order == Some(AccessOrder::FenceAfter));
         }
         Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => full_by_routine(cx, inst),
-        Op::Fence { .. } if cx.plan.options.audited => full_by_routine(cx, inst),
+        Op::Fence { .. } if cx.plan.options.tells_fences() => full_by_routine(cx, inst),
         Op::Fence { order, scope } => cx.asm.fence(FenceOrder::of(order, scope, &cx.plan.options.host)),
         Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Matrix(_) | Op::Elect | Op::BarWarp => {
             full_sync(cx, inst);

@@ -105,7 +105,7 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
             }
             Deferral::Fence(order, scope) => {
                 flush_waiting(cx, b, &mut waiting, m, None);
-                if cx.plan.options.audited {
+                if cx.plan.options.tells_fences() {
                     masked_memory(cx, inst, m);
                     continue;
                 }
