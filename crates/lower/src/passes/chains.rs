@@ -93,26 +93,8 @@ impl Joined for Chain {
 
 #[cfg(test)]
 mod tests {
-    use handloom_diag::Span;
-
-    use super::super::runs::tests::left;
+    use super::super::runs::tests::{PRODUCT, inst, left};
     use super::*;
-
-    const PRODUCT: Product = Product {
-        m: 16,
-        k: 16,
-        a: Element::F16,
-        b: Element::F16,
-        c: Accumulator::F32,
-        d: Accumulator::F32,
-        step: Step::Add,
-        sparse: None,
-        scale: None,
-    };
-
-    fn inst(op: Op, dst: impl IntoIterator<Item = u32>, src: Vec<Val>) -> Inst {
-        Inst { op, dst: dst.into_iter().map(Reg).collect(), src, guarded: false, span: Span::NONE }
-    }
 
     fn registers(first: u32, n: u32) -> impl Iterator<Item = Val> {
         (first..first + n).map(|r| Val::Reg(Reg(r)))
@@ -122,7 +104,7 @@ mod tests {
     fn product([a, b, c, d]: [u32; 4]) -> Inst {
         let keep = [Val::Imm(1, Ty::B32), Val::Imm(0xffff_ffff, Ty::B32)];
         let src = registers(a, 4).chain(registers(b, 2)).chain(registers(c, 4)).chain(keep).collect();
-        let op = Blocks { product: PRODUCT, count: 1, times: 1, b: HeldB::Fragments };
+        let op = Blocks { product: Product { k: 16, ..PRODUCT }, count: 1, times: 1, b: HeldB::Fragments };
         inst(Op::Matrix(MatrixOp::Blocks(op)), d..d + 4, src)
     }
 

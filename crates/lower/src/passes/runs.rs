@@ -93,7 +93,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    const PRODUCT: Product = Product {
+    pub(in super::super) const PRODUCT: Product = Product {
         m: 16,
         k: 8,
         a: Element::F16,
@@ -105,7 +105,7 @@ pub(super) mod tests {
         scale: None,
     };
 
-    fn inst(op: Op, dst: impl IntoIterator<Item = u32>, src: Vec<Val>) -> Inst {
+    pub(in super::super) fn inst(op: Op, dst: impl IntoIterator<Item = u32>, src: Vec<Val>) -> Inst {
         Inst { op, dst: dst.into_iter().map(Reg).collect(), src, guarded: false, span: Span::NONE }
     }
 
