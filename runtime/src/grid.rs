@@ -54,19 +54,20 @@ impl LaunchReport {
     }
 }
 
-/// Why an engine gave a grid up.
+/// Why an engine gave a grid up. Two words: it is part of what each turn of a unit returns, which then comes in registers. What comes in memory was written in
+/// pieces and is read as a vector, for which a host waits until all of them are there.
 #[derive(Debug)]
 pub(crate) enum Ended {
     Trap(Box<Trap>),
     Stopped,
     NoRoom(Lack),
-    Failed(Failure),
+    Failed(Box<Failure>),
 }
 
 impl Ended {
     /// A fault of ours.
     pub(crate) fn bug(why: impl Into<String>) -> Ended {
-        Ended::Failed(Failure::Bug(why.into()))
+        Failure::Bug(why.into()).into()
     }
 }
 
@@ -78,7 +79,7 @@ impl From<NoRoom> for Ended {
 
 impl From<Failure> for Ended {
     fn from(e: Failure) -> Self {
-        Ended::Failed(e)
+        Ended::Failed(Box::new(e))
     }
 }
 

@@ -72,6 +72,7 @@ pub enum TypeClass {
 
 impl ScalarType {
     /// Width in bits; 1 for predicates.
+    #[inline]
     pub const fn bits(self) -> u32 {
         use ScalarType::*;
         match self {
@@ -203,6 +204,7 @@ pub enum Ty {
 
 impl Ty {
     /// Width in bits; 1 for predicates.
+    #[inline]
     pub const fn bits(self) -> u32 {
         match self {
             Ty::P => 1,

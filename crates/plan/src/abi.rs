@@ -395,6 +395,7 @@ pub struct SyncSite {
 
 impl SyncSite {
     /// The operands that a copy uses.
+    #[inline]
     pub fn operands(&self, copy: CopyKind) -> Option<&Operands> {
         match copy {
             CopyKind::Full => self.full.as_ref(),

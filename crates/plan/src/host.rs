@@ -201,6 +201,7 @@ impl Features {
     }
 
     /// Whether one is in it.
+    #[inline]
     pub const fn has(self, feature: Feature) -> bool {
         self.0 >> feature as u32 & 1 == 1
     }
@@ -267,6 +268,7 @@ impl Host {
     }
 
     /// Whether it has a feature, and may use vectors as wide as those that the feature comes with.
+    #[inline]
     pub fn has(&self, feature: Feature) -> bool {
         self.features.has(feature) && feature.vectors() <= self.vectors
     }

@@ -23,10 +23,10 @@ const TURN: u64 = 1 << 18;
 const CHECKED_TURN: u64 = 1 << 13;
 
 /// Runs all units of a grid.
-pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<Finished, Ended> {
+pub(crate) fn run(grid: &Grid, entry: FuncId) -> Finished {
     let module = &grid.module;
     let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
-        return Err(Ended::NoRoom(Lack::Window));
+        return Finished::not_begun(Lack::Window);
     };
     let frames = FrameLayout::of_module(&module.ir);
     let stride = u64::from(local_stride(&module.ir, &frames, entry));
@@ -34,7 +34,7 @@ pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<Finished, Ended> {
     // The interpreter's atomics are plain reads and writes: one thread only.
     let mut shared = Shared::new(grid, 1);
     work(&shared, 0, &mut crew);
-    Ok(shared.finish())
+    shared.finish()
 }
 
 struct Interp<'m> {

@@ -336,9 +336,16 @@ impl PreparedLaunch {
         if let Some(children) = &self.grid.children {
             children.nesting().pending.store(0, Ordering::Relaxed);
         }
-        let ran = self.run_grid();
-        let asked = children::asked(&self.grid);
-        let ran = ran.and_then(|mut report| self.run_children(asked, start, &mut report).map(|()| report));
+        // Where it lies: copies of a report take some hundredths of a small launch.
+        let mut ran = self.run_grid();
+        if self.grid.children.is_some() {
+            let asked = children::asked(&self.grid);
+            if let Ok(report) = &mut ran
+                && let Err(why) = self.run_children(asked, start, report)
+            {
+                ran = Err(why);
+            }
+        }
         if let Some(tally) = &self.config.count {
             tally.over();
         }
@@ -369,10 +376,13 @@ impl PreparedLaunch {
         }
         let waited = std::mem::take(&mut self.waited);
         let limit = self.config.timeout.map(|limit| limit.saturating_sub(waited));
-        let watchdog = limit.map(|limit| {
-            Watchdog::start(&self.grid.stop, Some(&self.config.stop), limit).ok_or(LaunchError::NoRoom(Lack::Watchdog))
-        });
-        let watchdog = watchdog.transpose()?;
+        let mut watchdog = None;
+        if let Some(limit) = limit {
+            watchdog = Watchdog::start(&self.grid.stop, Some(&self.config.stop), limit);
+            if watchdog.is_none() {
+                return Err(LaunchError::NoRoom(Lack::Watchdog));
+            }
+        }
         let device = &self.function.module.device().inner;
         device.memory.renew_host();
         self.grid.env.gridid = device.next_grid();
@@ -418,7 +428,7 @@ impl PreparedLaunch {
         }
         drop(watchdog);
         let compile = std::mem::take(&mut self.compile);
-        let Finished { result, units } = finished.unwrap_or_else(|why| Finished { result: Err(why), units: 0 });
+        let Finished { result, units } = finished;
         let blocks = units * u64::from(self.grid.unit_size);
         let cached = self.program.as_ref().is_some_and(|program| program.is_loaded);
         if let Some(tally) = &self.config.count {
@@ -447,7 +457,7 @@ impl PreparedLaunch {
                 Err(LaunchError::Stopped)
             }
             Err(Ended::NoRoom(why)) => Err(LaunchError::NoRoom(why)),
-            Err(Ended::Failed(why)) => Err(LaunchError::Failed(why)),
+            Err(Ended::Failed(why)) => Err(LaunchError::Failed(*why)),
             Err(Ended::Trap(trap)) => Err(LaunchError::Trap(Box::new(self.report(*trap, report)))),
         }
     }

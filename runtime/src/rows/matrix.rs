@@ -547,11 +547,25 @@ pub(super) unsafe fn run(width: Width, op: Run, src: &[*const Row], out: &[*mut 
     unsafe {
         // Results may take the places of the sums that they start from: these are no registers of matrices, and nobody else reads them.
         if is_apart || is_in_place(c, out) {
-            return run_to(width, op, sources, out);
+            run_to(width, op, sources, out);
+        } else {
+            run_beside(width, op, sources, out);
         }
-        let mut own = [[0; 32]; 4 * Run::MOST];
-        let places = own.each_mut().map(|row| row.as_mut_ptr());
-        run_to(width, op, sources, &places[..n_d]);
+    }
+}
+
+/// The same with results in rows of their own first. A function for itself: room for them on the stack takes time whether it is used or not.
+///
+/// # Safety
+/// As for [`run`], and the width is of this host.
+#[cold]
+#[inline(never)]
+unsafe fn run_beside(width: Width, op: Run, sources: [&[*const Row]; 3], out: &[*mut u32]) {
+    let mut own = [[0; 32]; 4 * Run::MOST];
+    let places = own.each_mut().map(|row| row.as_mut_ptr());
+    // SAFETY: by the promise of the caller; each result has a row of its own.
+    unsafe {
+        run_to(width, op, sources, &places[..out.len()]);
         for (to, row) in out.iter().zip(&own) {
             to.cast::<Row>().write(*row);
         }

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use handloom_interp::pace::splitmix;
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
+use crate::error::Lack;
 use crate::grid::{Ended, Grid};
 use crate::lock::lock;
 use crate::run::{Silence, Turns};
@@ -121,6 +122,13 @@ pub(crate) struct Finished {
     pub(crate) result: Result<(), Ended>,
     /// Units that ran to their end.
     pub(crate) units: u64,
+}
+
+impl Finished {
+    /// A launch for whose units there is no room.
+    pub(crate) fn not_begun(lack: Lack) -> Finished {
+        Finished { result: Err(Ended::NoRoom(lack)), units: 0 }
+    }
 }
 
 /// A worker that has ended.

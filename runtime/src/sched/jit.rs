@@ -52,10 +52,10 @@ impl Workers {
 }
 
 /// Runs all units of a grid with compiled code.
-pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) -> Result<Finished, Ended> {
+pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) -> Finished {
     let module = &grid.module;
     let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
-        return Err(Ended::NoRoom(Lack::Window));
+        return Finished::not_begun(Lack::Window);
     };
     let known = program.unit_ns();
     let is_small = grid.units == 1 || known != 0 && known.saturating_mul(grid.units) < SMALL_NS;
@@ -88,7 +88,7 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
     if grid.sums.is_some() {
         workers.list.iter_mut().flatten().for_each(|run| run.hand_in());
     }
-    Ok(shared.finish())
+    shared.finish()
 }
 
 struct Jit<'g> {

@@ -123,6 +123,7 @@ pub enum Element {
 
 impl Element {
     /// Its size in bits.
+    #[inline]
     pub const fn bits(self) -> u32 {
         match self {
             Element::B1 => 1,
