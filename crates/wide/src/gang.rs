@@ -37,6 +37,8 @@ const SIZES: [(usize, usize); 3] = [(8, 64), (4, 400), (2, 400)];
 const ALONE: [(usize, usize); 1] = [(1, 400)];
 /// More warps than this go side by side only where nothing is tested.
 const LARGE: usize = 4;
+/// Most instructions of a way that warps go one after the other.
+const SHORT: usize = 32;
 /// Ways of a function.
 const MOST_WAYS: usize = 24;
 /// Vectors that hold registers.
@@ -49,6 +51,8 @@ pub(crate) struct Gang {
     start: usize,
     /// How many warps.
     warps: usize,
+    /// Whether each warp goes all of the way before the next one: see [`Emit::goes_by_warp`].
+    by_warp: bool,
     /// The blocks of the way, with how many instructions of each are done.
     blocks: Vec<(usize, usize)>,
     /// The bits of the head that it rests on.
@@ -345,6 +349,7 @@ impl Emit<'_> {
         let mut way = Gang {
             start,
             warps: 0,
+            by_warp: false,
             blocks: Vec::new(),
             bits: 0,
             tests: Vec::new(),
@@ -442,7 +447,18 @@ impl Emit<'_> {
             b = next;
         }
         self.find_folds_of(&mut way);
+        way.by_warp = self.goes_by_warp(&way);
         Some(way)
+    }
+
+    /// Whether warps go a way one after the other, although their code stands side by side: a host reads and writes several streams of memory faster if what lies
+    /// at one place is read and written before what follows it, and a short way needs no other warp to keep it busy. With one or two reads that is no gain.
+    fn goes_by_warp(&self, way: &Gang) -> bool {
+        let insts = || way.blocks.iter().flat_map(|&(b, n)| &self.f.blocks[b].insts[..n]);
+        let is_far = |i: &Inst| AccessClass::of(i).is_some_and(|c| c.space != StateSpace::Shared);
+        let n_reads = insts().filter(|i| matches!(i.op, Op::Load { .. }) && is_far(i)).count();
+        let writes = insts().any(|i| matches!(i.op, Op::Store { .. }) && is_far(i));
+        matches!(way.end, End::Place(_)) && n_reads > 2 && writes && self.length(way) <= SHORT
     }
 
     fn is_in_vectors(&self, r: Reg) -> bool {
@@ -597,17 +613,22 @@ impl Emit<'_> {
         let mut active: Vec<(Life, Vec<u8>)> = Vec::new();
         gang.places = vec![self.places.of.clone(); size];
         let mut taken = 0_u32;
+        if way.by_warp {
+            // What is the same in all warps is there while the others go: nothing else may take its vectors before it is made for the first one.
+            lives.sort_by_key(|l| !way.common[l.reg]);
+        }
         for life in lives {
             let r = life.reg;
-            let copies = if way.common[r] { 1 } else { size };
+            let copies = if way.common[r] || way.by_warp { 1 } else { size };
             let parts = n_parts(f.regs[r]);
             let sum = takes.iter().find(|t| t.0 == r && t.2 == life.start && t.1 != r).map(|t| t.1);
             let mut over = None;
             active.retain(|(a, v)| {
-                let leaves = sum == Some(a.reg) && a.end == life.start && v.len() == copies * parts;
+                let stays = way.by_warp && way.common[a.reg];
+                let leaves = sum == Some(a.reg) && a.end == life.start && v.len() == copies * parts && !stays;
                 if leaves {
                     over = Some(v.clone());
-                } else if a.end < life.start {
+                } else if a.end < life.start && !stays {
                     free.extend(v);
                     return false;
                 }
@@ -619,7 +640,7 @@ impl Emit<'_> {
                 None => return None,
             };
             let of_warp = |m: usize| {
-                let own = &vectors[if way.common[r] { 0 } else { m * parts }..];
+                let own = &vectors[if copies == 1 { 0 } else { m * parts }..];
                 Place::Vectors(std::array::from_fn(|q| own.get(q).filter(|_| q < parts).copied().unwrap_or(0)))
             };
             if life.start == 0 {
@@ -630,6 +651,7 @@ impl Emit<'_> {
             taken = vectors.iter().fold(taken, |t, v| t | 1 << v);
             active.push((life, vectors));
         }
+        gang.moves.sort_by_key(|m| m.0);
         gang.spare = (FIRST_VECTOR..FIRST_VECTOR + VECTORS).find(|v| taken >> v & 1 == 0);
         Some(gang)
     }

@@ -29,14 +29,8 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
         }
     }
     // If the whole warp is here, no lane is parked elsewhere.
-    if c.mask == u32::MAX && has_constant_members(&here) {
-        if let Op::Shfl(mode) = here.op().op {
-            shuffle(&here, mode);
-            return 1;
-        }
-        if by_vectors(&c.host.machine, &here) {
-            return 1;
-        }
+    if has_constant_members(&here) && of_whole_warp(&c.host.machine, &here) {
+        return 1;
     }
     let w = c.warp() as usize;
     let op = c.tables.syncs[c.site].op;
@@ -151,14 +145,12 @@ fn complete(host: &CtaHost, all: &[Parked]) {
         let w = first.ctx.header().warp as usize;
         host.tell(|audit, cta| audit.warp_barrier(cta, w, active, host.live(w)));
     }
-    let machine = &host.machine;
+    if let [one] = all
+        && of_whole_warp(&host.machine, one)
+    {
+        return;
+    }
     if let Op::Matrix(op) = op {
-        if let [one] = all
-            && one.lanes == u32::MAX
-            && by_vectors(machine, one)
-        {
-            return;
-        }
         let mut src = vec![[0; 32]; op.sources().len() - 1];
         let mut dst = vec![[0; 32]; op.results().len()];
         read_rows(all, active, &mut src);
@@ -167,12 +159,6 @@ fn complete(host: &CtaHost, all: &[Parked]) {
         }
         warp::complete(Op::Matrix(op), active, &src, &mut dst);
         write_rows(all, Op::Matrix(op), &dst);
-        return;
-    }
-    if let (Op::Shfl(mode), [one]) = (op, all)
-        && one.lanes == u32::MAX
-    {
-        shuffle(one, mode);
         return;
     }
     // No other op has more.
@@ -218,6 +204,18 @@ fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
             }
         }
     }
+}
+
+/// Does a warp-level op at once if the whole warp is there and there is code for that.
+fn of_whole_warp(machine: &Host, p: &Parked) -> bool {
+    if p.lanes != u32::MAX {
+        return false;
+    }
+    if let Op::Shfl(mode) = p.op().op {
+        shuffle(p, mode);
+        return true;
+    }
+    by_vectors(machine, p)
 }
 
 /// Does a warp-level op for the whole warp if there is vector code for it on this host.

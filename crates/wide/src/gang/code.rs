@@ -95,54 +95,14 @@ impl Emit<'_> {
         self.is_of_first = gang.warps == 1;
         let refused = self.a.label();
         self.test_gang(gang, refused);
-        for m in 0..gang.warps {
-            self.go_to_member(m);
-            gang.enters.iter().for_each(|r| self.move_register(*r, Way::In));
-        }
         self.keep_nan(gang);
-        let mut moves = gang.moves.iter().peekable();
-        let mut number = 0;
-        for &(b, n) in &gang.blocks {
-            let f = self.f;
-            let insts = &f.blocks[b].insts[..n];
-            let mut i = 0;
-            while i < n {
-                let inst = &insts[i];
-                number += 1;
-                while let Some((_, r, places)) = moves.next_if(|m| m.0 == number) {
-                    for (m, place) in places.iter().enumerate() {
-                        self.go_to_member(m);
-                        self.places.of[*r] = *place;
-                    }
-                }
-                let is_asked = gang.is_asked(b) && i + 1 == n && inst.dst.iter().all(|d| self.is_for_branch(*d));
-                let is_common = inst.dst.iter().any(|d| gang.common[d.idx()]) || is_asked && !inst.dst.is_empty();
-                // A warp stores what it has made before the next one makes it: stores in a row behind all loads of a gang take longer.
-                let store = insts.get(i + 1).filter(|s| !is_common && stores_result(inst, s));
-                for m in 0..if is_common { 1 } else { gang.warps } {
-                    self.go_to_member(m);
-                    for (i, inst) in [Some(inst), store].into_iter().flatten().enumerate().map(|(k, x)| (i + k, x)) {
-                        self.at = (b, i);
-                        self.scratch.0 = 0;
-                        self.going = gang.going.get(&b).copied();
-                        self.in_gang(gang, inst)?;
-                        self.going = None;
-                    }
-                }
-                let done = 1 + usize::from(store.is_some());
-                number += done - 1;
-                for inst in &insts[i..i + done] {
-                    self.folded.retain(|f| !inst.src.contains(&Val::Reg(f.reg)));
-                }
-                i += done;
-                if matches!(insts[i - 1].op, Op::Store { .. }) {
-                    self.tell_dirty();
-                }
+        if gang.by_warp {
+            for m in 0..gang.warps {
+                self.alike.clear();
+                self.insts_of_gang(gang, m..m + 1)?;
             }
-        }
-        for m in 0..gang.warps {
-            self.go_to_member(m);
-            gang.leaves.iter().for_each(|r| self.move_register(*r, Way::Out));
+        } else {
+            self.insts_of_gang(gang, 0..gang.warps)?;
         }
         self.go_to_member(0);
         std::mem::swap(&mut self.places.of, &mut self.members[0]);
@@ -173,6 +133,59 @@ impl Emit<'_> {
             }
         }
         self.refused_gang(gang, refused, step);
+        Ok(())
+    }
+
+    /// The instructions of a way for some of its warps, each for all of these. What is the same in all warps is done for the first warp.
+    fn insts_of_gang(&mut self, gang: &Gang, members: std::ops::Range<usize>) -> Result<(), Refusal> {
+        for m in members.clone() {
+            self.go_to_member(m);
+            gang.enters.iter().for_each(|r| self.move_register(*r, Way::In));
+        }
+        let mut moves = gang.moves.iter().peekable();
+        let mut number = 0;
+        for &(b, n) in &gang.blocks {
+            let f = self.f;
+            let insts = &f.blocks[b].insts[..n];
+            let mut i = 0;
+            while i < n {
+                let inst = &insts[i];
+                number += 1;
+                while let Some((_, r, places)) = moves.next_if(|m| m.0 == number) {
+                    for m in members.clone() {
+                        self.go_to_member(m);
+                        self.places.of[*r] = places[m];
+                    }
+                }
+                let is_asked = gang.is_asked(b) && i + 1 == n && inst.dst.iter().all(|d| self.is_for_branch(*d));
+                let is_common = inst.dst.iter().any(|d| gang.common[d.idx()]) || is_asked && !inst.dst.is_empty();
+                // A warp stores what it has made before the next one makes it: stores in a row behind all loads of a gang take longer.
+                let store = insts.get(i + 1).filter(|s| !is_common && stores_result(inst, s));
+                for m in members.clone().filter(|m| !is_common || *m == 0) {
+                    self.go_to_member(m);
+                    for (i, inst) in [Some(inst), store].into_iter().flatten().enumerate().map(|(k, x)| (i + k, x)) {
+                        self.at = (b, i);
+                        self.scratch.0 = 0;
+                        self.going = gang.going.get(&b).copied();
+                        self.in_gang(gang, inst)?;
+                        self.going = None;
+                    }
+                }
+                let done = 1 + usize::from(store.is_some());
+                number += done - 1;
+                for inst in &insts[i..i + done] {
+                    self.folded.retain(|f| !inst.src.contains(&Val::Reg(f.reg)));
+                }
+                i += done;
+                if matches!(insts[i - 1].op, Op::Store { .. }) && members.start == 0 {
+                    self.tell_dirty();
+                }
+            }
+        }
+        for m in members {
+            self.go_to_member(m);
+            gang.leaves.iter().for_each(|r| self.move_register(*r, Way::Out));
+        }
         Ok(())
     }
 
@@ -296,7 +309,7 @@ impl Emit<'_> {
                 let (m, _) = self.part_of_run(&g.x, &g.runs, g.form, 0);
                 self.fetch_for_row(&g.x, &g.runs, m);
             }
-            if self.member == 0 {
+            if self.member == 0 || gang.by_warp {
                 self.folded.push(Folded { reg: inst.dst[0], x: g.x, runs: g.runs, form: g.form });
             }
             return Ok(());
