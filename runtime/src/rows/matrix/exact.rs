@@ -302,23 +302,14 @@ fn products_of_integers_are_exact() {
     use Element::*;
     let mut random = 13;
     for step in [Step::Add, Step::AddSaturating] {
-        for (a, b) in [U8, S8].into_iter().flat_map(|a| [U8, S8].map(|b| (a, b))) {
-            for (m, k) in [(8, 16), (16, 16), (16, 32)] {
-                let p = Product { step, ..dense(m, k, a, b, Accumulator::S32) };
-                many(p, &mut random);
-                if m == 16 {
-                    let p = Product { sparse: Some(Sparse { selector: 0 }), k: 2 * k, ..p };
+        for (types, shapes) in [([U8, S8], [(8, 16), (16, 16), (16, 32)]), ([U4, S4], [(8, 32), (16, 32), (16, 64)])] {
+            for (a, b) in types.into_iter().flat_map(|a| types.map(|b| (a, b))) {
+                for (m, k) in shapes {
+                    let p = Product { step, ..dense(m, k, a, b, Accumulator::S32) };
                     many(p, &mut random);
-                }
-            }
-        }
-        for (a, b) in [U4, S4].into_iter().flat_map(|a| [U4, S4].map(|b| (a, b))) {
-            for (m, k) in [(8, 32), (16, 32), (16, 64)] {
-                let p = Product { step, ..dense(m, k, a, b, Accumulator::S32) };
-                many(p, &mut random);
-                if m == 16 {
-                    let p = Product { sparse: Some(Sparse { selector: 0 }), k: 2 * k, ..p };
-                    many(p, &mut random);
+                    if m == 16 {
+                        many(Product { sparse: Some(Sparse { selector: 0 }), k: 2 * k, ..p }, &mut random);
+                    }
                 }
             }
         }
