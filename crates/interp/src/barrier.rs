@@ -35,6 +35,8 @@ pub enum Arrival {
     RedOr,
     /// Waits for the warpgroup at its barrier, which no number of a program names.
     Warpgroup,
+    /// The same, of which no check is told.
+    WarpgroupStart,
 }
 
 /// The barrier of a warp's warpgroup, and the threads that it is for.
@@ -66,7 +68,7 @@ impl Arrival {
             Arrival::RedPopc => "red.popc",
             Arrival::RedAnd => "red.and",
             Arrival::RedOr => "red.or",
-            Arrival::Warpgroup => "warpgroup",
+            Arrival::Warpgroup | Arrival::WarpgroupStart => "warpgroup",
         }
     }
 }
@@ -239,12 +241,12 @@ impl Barrier {
             return;
         }
         let result = match terms.kind {
-            Arrival::Arrive | Arrival::Sync | Arrival::Warpgroup => 0,
+            Arrival::Arrive | Arrival::Sync | Arrival::Warpgroup | Arrival::WarpgroupStart => 0,
             Arrival::RedPopc => self.trues,
             Arrival::RedAnd => u32::from(self.trues == self.voters),
             Arrival::RedOr => u32::from(self.trues != 0),
         };
-        if let Some(met) = met {
+        if let Some(met) = met.filter(|_| terms.kind != Arrival::WarpgroupStart) {
             // With a count, who has exited is not among those that met.
             let is_whole = if self.all { by_all } else { self.warps.iter().all(|arrived| *arrived) };
             met.push(Met { id, waited: self.waiting.clone(), is_whole });
@@ -302,7 +304,7 @@ impl Barriers {
         count: Option<u32>,
         preds: u32,
     ) -> Result<(), Misuse> {
-        if kind != Arrival::Warpgroup && id >= BARRIERS {
+        if !matches!(kind, Arrival::Warpgroup | Arrival::WarpgroupStart) && id >= BARRIERS {
             return Err(Misuse::NoSuchBarrier { id });
         }
         if let Some(count) = count

@@ -50,10 +50,12 @@ impl<'m> Cta<'m> {
                     BarKind::ClusterArrive => self.cluster_arrive(block, next, group, true)?,
                     BarKind::ClusterArriveRelaxed => self.cluster_arrive(block, next, group, false)?,
                     BarKind::ClusterWait => self.cluster_wait(block, next, group),
-                    BarKind::Warpgroup => {
+                    BarKind::Warpgroup | BarKind::WarpgroupStart => {
+                        let orders = *kind == BarKind::Warpgroup;
+                        let arrival = if orders { Arrival::Warpgroup } else { Arrival::WarpgroupStart };
                         let (id, count) = of_warpgroup(group.warp, self.barriers.n_warps());
                         let [id, count] = [id, count].map(|n| Val::Imm(n.into(), Ty::B32));
-                        let op = BarrierOp { id, count: Some(count), ..barrier(Arrival::Warpgroup) };
+                        let op = BarrierOp { id, count: Some(count), ..barrier(arrival) };
                         self.barrier(&op, group)?;
                     }
                 }

@@ -80,7 +80,8 @@ impl FunctionCx<'_> {
             | BarKind::ClusterArrive
             | BarKind::ClusterArriveRelaxed
             | BarKind::ClusterWait
-            | BarKind::Warpgroup => Ty::B32,
+            | BarKind::Warpgroup
+            | BarKind::WarpgroupStart => Ty::B32,
         };
         // A wider register gets the count through a fresh one, because the end of a block only writes.
         let direct = result.filter(|h| self.func.ty(Val::Reg(h.lo)) == ty);

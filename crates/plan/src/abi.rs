@@ -425,7 +425,7 @@ impl BarrierSite {
         use handloom_ir::simt::BarKind::*;
         match self.kind {
             RedPopc | RedAnd | RedOr => true,
-            Sync | Arrive | ClusterArrive | ClusterArriveRelaxed | ClusterWait | Warpgroup => false,
+            Sync | Arrive | ClusterArrive | ClusterArriveRelaxed | ClusterWait | Warpgroup | WarpgroupStart => false,
         }
     }
 }

@@ -738,4 +738,6 @@ unsafe fn by_avx512(p: Product, src: &[*const Row], planes: &mut Planes, out: &S
 }
 
 #[cfg(test)]
+mod exact;
+#[cfg(test)]
 mod tests;

@@ -611,10 +611,10 @@ impl CtaRun {
             BarKind::RedPopc => Arrival::RedPopc,
             BarKind::RedAnd => Arrival::RedAnd,
             BarKind::RedOr => Arrival::RedOr,
-            BarKind::Warpgroup => {
+            BarKind::Warpgroup | BarKind::WarpgroupStart => {
                 let (id, threads) = of_warpgroup(w, self.full.len());
                 (wait.id, count) = (id, Some(threads));
-                Arrival::Warpgroup
+                if site.kind == BarKind::Warpgroup { Arrival::Warpgroup } else { Arrival::WarpgroupStart }
             }
         };
         self.sync_live(site.span)?;

@@ -313,7 +313,8 @@ impl<'a> Walk<'a> {
                     | BarKind::ClusterArrive
                     | BarKind::ClusterArriveRelaxed
                     | BarKind::ClusterWait
-                    | BarKind::Warpgroup => return Err("there are barriers of other kinds"),
+                    | BarKind::Warpgroup
+                    | BarKind::WarpgroupStart => return Err("there are barriers of other kinds"),
                 }
                 let number = |v: Val| self.value(&state, v).and_then(|v| v.number());
                 let counts_all = count.is_none_or(|n| number(n) == Some(self.shape.threads as u64));

@@ -39,12 +39,29 @@ pub(super) enum Deed {
 #[derive(Clone, Debug)]
 pub(super) struct OnTensor {
     pub(super) held: Held,
+    /// The allocations that had been given back when it was begun.
+    pub(super) returned: u32,
     pub(super) op: TensorOp,
     pub(super) src: Vec<u64>,
     /// Its CTA.
     pub(super) env: CtaEnv,
     /// The barriers that it arrives at, by generic address.
     pub(super) told: Vec<u64>,
+}
+
+impl OnTensor {
+    /// What is wrong with it, where tensor memory was deallocated after it was begun and before it happened. By the manual it has no order with
+    /// what deallocates unless something waits for it.
+    fn unwaited(&self, fault: Fault) -> Fault {
+        let wait = if matches!(self.op, TensorOp::Store(_)) {
+            "`tcgen05.wait::st`"
+        } else {
+            "the barrier of a `tcgen05.commit`"
+        };
+        let detail =
+            format!("{}: nothing waited for it with {wait} before tensor memory was deallocated", fault.detail);
+        Fault { detail, ..fault }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -107,7 +124,9 @@ impl Entry {
             Deed::Tensor(op) => {
                 let who = Doer { thread: self.who.thread, span: self.who.span };
                 let mut away = Away { env: &op.env, inner: reach };
-                op.held.step(op.op, &op.src, who, &mut away).map(|_| ())
+                let done = op.held.step(op.op, &op.src, who, &mut away);
+                done.map(|_| ())
+                    .map_err(|fault| if op.held.returned() == op.returned { fault } else { op.unwaited(fault) })
             }
         };
         reach.act_for(None);

@@ -77,7 +77,7 @@ impl Queue {
         let is_store = matches!(op, TensorOp::Store(_));
         let kind = if is_store { Kind::Begun(Begun::TensorStores) } else { Kind::Tensor };
         let env = CtaEnv { late: None, ..reach.env().clone() };
-        let deed = OnTensor { held: held.clone(), op, src: src.to_vec(), env, told };
+        let deed = OnTensor { held: held.clone(), returned: held.returned(), op, src: src.to_vec(), env, told };
         self.add(who, kind, Deed::Tensor(Box::new(deed)), reach)
     }
 

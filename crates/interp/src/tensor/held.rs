@@ -48,6 +48,11 @@ impl Held {
         self.rank + cta
     }
 
+    /// How many allocations were given back so far.
+    pub(crate) fn returned(&self) -> u32 {
+        self.tensors.iter().map(|one| lock(one).returned()).sum()
+    }
+
     pub(super) fn lock(&self, cta: usize) -> MutexGuard<'_, Tensor> {
         lock(&self.tensors[cta])
     }

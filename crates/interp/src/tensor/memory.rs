@@ -57,6 +57,8 @@ pub struct Tensor {
     /// By lane, then by column.
     cells: Aligned,
     allocations: Vec<Allocation>,
+    /// Allocations that were given back.
+    returned: u32,
     /// The CTA has given up its right to allocate.
     relinquished: bool,
     /// Columns that the CTA asked for together with the other one of its pair.
@@ -71,6 +73,7 @@ impl Default for Tensor {
         Tensor {
             cells: Aligned::filled(FRESH, n),
             allocations: Vec::new(),
+            returned: 0,
             relinquished: false,
             wanted: None,
             granted: None,
@@ -114,6 +117,11 @@ impl Tensor {
     /// The statement and the thread that allocated what nobody has deallocated.
     pub(super) fn left(&self) -> Option<(Span, u32)> {
         self.allocations.first().map(|a| a.by)
+    }
+
+    /// How many allocations were given back so far.
+    pub(super) fn returned(&self) -> u32 {
+        self.returned
     }
 
     /// Whether columns are allocated. `what`: what is there.
@@ -210,6 +218,7 @@ impl Tensor {
             return Err(fault(text));
         };
         self.allocations.remove(i);
+        self.returned += 1;
         Ok(())
     }
 

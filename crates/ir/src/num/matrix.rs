@@ -4,8 +4,16 @@
 //! manual leaves the order and the precision of the sums open. An accumulator of `.f16` is rounded at the end. Of a sparse `a` only the elements
 //! that are there are multiplied, so that an infinity of `b` where `a` has none does not count.
 //!
+//! So results do not depend on the host, and lie within this of the exact sum, where nothing overflows: of `n` products, `n * u` times the sum of the
+//! absolute values of `c` and of all products, where `u` is `2^-24` at `.f32` and `2^-53` at `.f64` (to the first order: each of the `n` additions
+//! rounds a partial sum, which is no larger than that sum, by at most `u` of it, and products are not rounded). An accumulator of `.f16` adds half
+//! a unit of its last place. The manual asks for products and sums of at least single precision in any order and rounding: a machine that
+//! rounds each product and each sum of `.f32` once to one of the two neighbours may be `2 * (n + 1) * u` times the same sum off, which is more
+//! than twice as much. Sums of `.f64` are those of `fma`, as the manual says. Sums of integers are exact, and wrap or saturate once at the end.
+//!
 //! Choice: with scales of blocks, the products of a block are added likewise from zero on, and the sums of the blocks, each times both scales, to
-//! `c` in ascending order at `.f64`. A sum times its scales is exact there, and the result is rounded to `.f32` once.
+//! `c` in ascending order at `.f64`. A sum times its scales is exact there, and the result is rounded to `.f32` once. That is within `(n + 1) * u`,
+//! where `n` is the number of products of a block and each product counts with its scales.
 //!
 //! Choice: metadata that the manual calls invalid is taken as it is: each two bits are the place of an element in its chunk, also if both say the
 //! same or the greater one comes first. Of the four bits of a `.tf32` the second decides.

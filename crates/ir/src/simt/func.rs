@@ -71,6 +71,8 @@ pub enum BarKind {
     ClusterWait,
     /// Waits for the warps of its warpgroup: four neighbouring warps of the cta; `id` and `count` are unused.
     Warpgroup,
+    /// The same, before a product that the warpgroup begins together. A program may not build on that, so that it orders nothing for a check.
+    WarpgroupStart,
 }
 
 /// How a block ends.

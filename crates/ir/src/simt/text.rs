@@ -202,6 +202,7 @@ fn barrier_name(kind: BarKind) -> &'static str {
         BarKind::ClusterArriveRelaxed => "cluster.arrive.relaxed",
         BarKind::ClusterWait => "cluster.wait",
         BarKind::Warpgroup => "warpgroup",
+        BarKind::WarpgroupStart => "warpgroup.start",
     }
 }
 

@@ -290,7 +290,8 @@ fn verify_term(f: &Function, term: &Term) -> Result<(), String> {
                 | BarKind::ClusterArrive
                 | BarKind::ClusterArriveRelaxed
                 | BarKind::ClusterWait
-                | BarKind::Warpgroup => Ty::P,
+                | BarKind::Warpgroup
+                | BarKind::WarpgroupStart => Ty::P,
             };
             dst.map_or(Ok(()), |d| is(Val::Reg(d), result, "the result"))
         }

@@ -149,13 +149,16 @@ pub const SP_INT: Form =
 pub const SP_INT_REGISTERS: Form =
     Form { src: &[A, B_DESC, META, SEL, SCALE_D], semantics: Semantics::WarpUpdate(product::<true, true>), ..SP_INT };
 
-/// `wgmma.fence.sync.aligned`. Products are done in the order of the program, so that there is nothing to do.
+/// `wgmma.fence.sync.aligned`. Products are done in the order of the program.
+///
+/// Choice: the warps of a warpgroup wait for each other, as on the device, where a warpgroup begins a product as one: each warp reads what the others wrote
+/// before. The manual does not promise that, and checks tell of programs that build on it.
 pub const FENCE: Form = Form {
     opcode: "wgmma.fence",
     words: &[".sync", ".aligned"],
     section: "Asynchronous Multiply-and-Accumulate Instruction: wgmma.fence",
     needs: NEEDS,
-    semantics: Semantics::Hint,
+    semantics: Semantics::Control(Control::Barrier(BarKind::WarpgroupStart)),
     ..UNSUPPORTED_FORM
 };
 
@@ -163,6 +166,7 @@ pub const FENCE: Form = Form {
 pub const COMMIT_GROUP: Form = Form {
     opcode: "wgmma.commit_group",
     section: "Asynchronous Multiply-and-Accumulate Instruction: wgmma.commit_group",
+    semantics: Semantics::Hint,
     ..FENCE
 };
 

@@ -230,7 +230,8 @@ impl BarrierSite {
         use handloom_ir::simt::BarKind::*;
         match self.kind {
             RedAnd | RedOr => true,
-            Sync | Arrive | RedPopc | ClusterArrive | ClusterArriveRelaxed | ClusterWait | Warpgroup => false,
+            Sync | Arrive | RedPopc | ClusterArrive | ClusterArriveRelaxed | ClusterWait | Warpgroup
+            | WarpgroupStart => false,
         }
     }
 }

@@ -36,6 +36,11 @@ impl Deferred {
     fn by_routine(&self) -> bool {
         matches!(self.value_op, Some((_, Way::Routine)))
     }
+
+    /// The words of scratch memory that its operands take.
+    fn words(&self) -> u32 {
+        self.scalars.iter().flatten().map(|(shape, _)| u32::from(!shape.is_uniform())).sum()
+    }
 }
 
 /// A scalar operand prepared for the loop.
@@ -77,7 +82,13 @@ pub(crate) fn flush_waiting(
             i += 1;
             continue;
         }
-        let end = (i..items.len()).find(|k| items[*k].by_routine()).unwrap_or(items.len());
+        // A loop ends where a routine follows, and where there are no words of scratch memory for more operands.
+        let mut words = 0;
+        let ends = |k: &usize| {
+            words += items[*k].words();
+            items[*k].by_routine() || words > WORD_SLOTS
+        };
+        let end = (i..items.len()).find(ends).unwrap_or(items.len());
         let wanted = if end == items.len() { cond } else { None };
         bits = pack_loop(cx, b, &items[i..end], m, wanted);
         i = end;
