@@ -173,34 +173,179 @@ const EXCEPTIONS: &[Exception] = &[
         matches: |w, o| is(w, &["tcgen05"]) && w.contains("commit") && o.contains("[gv"),
     },
     Exception {
-        reason: "`.aligned` left out, which the assembler allows here alone: the manual has no such form",
+        reason: "`.aligned` left out, which the assembler allows here: the manual has no such form",
         assembler_accepts: true,
-        matches: |w, _| w == "wgmma.commit_group.sync",
+        matches: |w, _| is(w, &["wgmma"]) && has_word(w, ".sync") && !has_word(w, ".aligned"),
+    },
+    Exception {
+        reason: "a response that is no register of 128 bits, of which the assembler makes code that reads something else",
+        assembler_accepts: true,
+        matches: |w, _| w.starts_with("clusterlaunchcontrol.query_cancel"),
+    },
+    Exception {
+        reason: "`.unified` behind an address of an instruction for which the manual does not have it",
+        assembler_accepts: true,
+        matches: |_, o| o.contains("].unified"),
+    },
+    Exception {
+        reason: "a predicate or a special register among the results of a load, which the assembler does not look at if it is not the first",
+        assembler_accepts: true,
+        matches: |w, o| {
+            let results = o.split_once('}').map_or("", |(first, _)| first);
+            is(w, &["ldmatrix", "wgmma"]) && (results.contains("pred_") || results.contains('%'))
+        },
+    },
+    Exception {
+        reason: "a register of another type or a number in a fragment, which the assembler does not look at if it is not the first",
+        assembler_accepts: true,
+        matches: |w, o| {
+            let is_odd = ["f32_1}", "s32_1}", "f16x2_1}", ",1}", "{1,", "{5000000000,"].iter().any(|e| o.contains(e));
+            is(w, &["wmma", "wgmma", "mma"]) && (is_odd || o.contains("{0f"))
+        },
+    },
+    Exception {
+        reason: "a register of type `.f32` for four small floats, which have no register type but bits",
+        assembler_accepts: true,
+        matches: |w, o| w.starts_with("multimem.st.e") && o.contains("f32_"),
+    },
+    Exception {
+        reason: "a literal of 64 bits among registers of 32",
+        assembler_accepts: true,
+        matches: |w, o| is(w, &["stmatrix", "tcgen05", "mma", "wmma", "wgmma"]) && o.contains("{0d"),
+    },
+    Exception {
+        reason: "a literal of 64 bits for `.f32`: the assembler rounds it elsewhere and here does not",
+        assembler_accepts: false,
+        matches: |w, o| w.starts_with("wmma.store") && o.contains("{0d"),
+    },
+    Exception {
+        reason: "the name of a variable, of which the assembler fails to make its own sum: the manual takes any address in `.shared::cta`",
+        assembler_accepts: false,
+        matches: |w, o| w.starts_with("st.bulk") && has_word(w, ".shared::cta") && o.starts_with("[sv]"),
+    },
+    Exception {
+        reason: "a vector where one register belongs: the assembler takes its first element",
+        assembler_accepts: true,
+        matches: |w, o| {
+            let last = o.rsplit(", {").next().unwrap_or("");
+            let is_one = is(w, &["txq", "mbarrier", "suld", "sust"]) || is(w, &["tex"]) && w.starts_with("tex.level");
+            is_one && (last.ends_with('}') || o.starts_with('{'))
+        },
+    },
+    Exception {
+        reason: "more offsets than a texture has axes: the manual says how many there are",
+        assembler_accepts: true,
+        matches: |w, o| is(w, &["tex", "tld4"]) && o.contains("}], {"),
+    },
+    Exception {
+        reason: "an operand after coordinates of type `.s32` that is neither offsets nor, of that type, a depth, or an integer as a depth",
+        assembler_accepts: true,
+        matches: |w, o| {
+            let after = o.split_once("}], ").map_or("", |(_, after)| after);
+            is(w, &["tex", "tld4"]) && !after.is_empty() && (w.ends_with(".s32") || after.ends_with('5'))
+        },
+    },
+    Exception {
+        reason: "one register for all coordinates of an image, where the manual has a vector",
+        assembler_accepts: true,
+        matches: |w, o| {
+            let place = o.split_once('[').and_then(|(_, place)| place.split_once(", ")).map_or("", |(_, c)| c);
+            is(w, &["tex", "tld4", "suld", "sust", "sured"]) && !place.starts_with('{')
+        },
+    },
+    Exception {
+        reason: "a special register among coordinates",
+        assembler_accepts: true,
+        matches: |w, o| is(w, &["tex", "tld4", "suld", "sust", "sured"]) && o.contains('%'),
+    },
+    Exception {
+        reason: "an integer or a pair among coordinates of type `.f32`, which the assembler does not look at if it is not the first",
+        assembler_accepts: true,
+        matches: |w, o| {
+            let place = o.split_once('[').map_or("", |(_, place)| place);
+            is(w, &["tex", "tld4"]) && w.ends_with(".f32") && (place.contains("s32_") || place.contains("f16x2_"))
+        },
+    },
+    Exception {
+        reason: "an object of images as an address in `.shared` or `.local`",
+        assembler_accepts: true,
+        matches: |_, o| o.contains("[tr]") || o.contains("[ur]"),
+    },
+    Exception {
+        reason: "`_` behind the one result: the instruction has no second",
+        assembler_accepts: true,
+        matches: |w, o| is(w, &["isspacep", "mbarrier"]) && o.contains("|_"),
+    },
+    Exception {
+        reason: "an address in a register that is too small for one, where the space is written",
+        assembler_accepts: true,
+        matches: |w, o| {
+            let is_small = ["[b8_", "[b16_", "[u16_", "[s16_"].iter().any(|r| o.contains(r));
+            is_small || w.starts_with("prefetch.local") || is(w, &["prefetch"]) && has_word(w, ".local")
+        },
+    },
+    Exception {
+        reason: "a variable in `.local` as a barrier, whose address is generic where no space is written: plainly a fault",
+        assembler_accepts: true,
+        matches: |w, o| w.starts_with("tcgen05.commit") && o.contains("[lv"),
+    },
+    Exception {
+        reason: "`.sp` at another place than behind `tcgen05.mma` and `.ws`",
+        assembler_accepts: true,
+        matches: |w, _| {
+            is(w, &["tcgen05"])
+                && has_word(w, ".sp")
+                && !w.starts_with("tcgen05.mma.sp")
+                && !w.starts_with("tcgen05.mma.ws.sp")
+        },
+    },
+    Exception {
+        reason: "a scale for the sums of integers, which the manual has for two kinds of floats: the assembler forgets it",
+        assembler_accepts: true,
+        matches: |w, _| w.starts_with("tcgen05.mma") && has_word(w, ".kind::i8"),
+    },
+    Exception {
+        reason: "an operand behind the last one, which the assembler forgets",
+        assembler_accepts: true,
+        matches: |w, o| w.starts_with("tcgen05.mma") && o.ends_with(", 3, 5"),
+    },
+    Exception {
+        reason: "the type of the result of `wmma.mma` before its layouts: the manual has it behind them",
+        assembler_accepts: true,
+        matches: |w, _| w.starts_with("wmma.mma.f"),
+    },
+    Exception {
+        reason: "`.popc` before the operation on bits, which the manual writes in the other order, but at any place",
+        assembler_accepts: false,
+        matches: |w, _| {
+            is(w, &["mma", "wmma"]) && has_word(w, ".popc") && w.find(".popc") < w.find(".xor").max(w.find(".and"))
+        },
+    },
+    Exception {
+        reason: "`_` among the results of a product that the assembler expands for the target: it takes it for others",
+        assembler_accepts: false,
+        matches: |w, o| is(w, &["mma", "wmma"]) && o.starts_with("{_,"),
+    },
+    Exception {
+        reason: "a number in `b` of `wmma.mma`, where the assembler takes it in `a` and in `mma`",
+        assembler_accepts: false,
+        matches: |w, o| w.starts_with("wmma.mma") && (o.contains("{1,") || o.contains(",1}")),
+    },
+    Exception {
+        reason: "a variable in `.shared` or `.local` whose space is not written, at which the assembler has an internal error for new targets",
+        assembler_accepts: false,
+        matches: |w, o| is(w, &["prefetch"]) && (o.starts_with("[sv") || o.starts_with("[lv")),
+    },
+    Exception {
+        reason: "an element of a variable as an address without brackets",
+        assembler_accepts: true,
+        matches: |w, o| is(w, &["multimem"]) && o.starts_with("ga[1]"),
     },
     Exception {
         reason: "a variable indexed by a register: told as unsupported before its type is looked at",
         assembler_accepts: false,
         matches: |_, o| o.contains("ga[b32_1]"),
     },
-];
-
-/// Opcodes and beginnings of opcodes that do not run yet and are not followed to the letter in all cases, and how many statements differ today. Opcodes of the
-/// integer, float, comparison, logic, move, load, store and atomic instructions do not belong here.
-const OPEN: &[(&str, usize)] = &[
-    ("clusterlaunchcontrol", 8),
-    ("cp.async", 3),
-    ("cp.reduce", 5),
-    ("ldmatrix", 2),
-    ("mbarrier", 6),
-    ("multimem", 4),
-    ("st.async", 7),
-    ("st.bulk", 2),
-    ("suld", 15),
-    ("sured", 1),
-    ("sust", 3),
-    ("tex", 31),
-    ("txq", 9),
-    ("wmma", 10),
 ];
 
 /// Statements of one version and target, with the assembler's verdicts.
@@ -276,7 +421,6 @@ fn the_checker_agrees_with_the_assembler() {
     let text = recorded();
     let (prelude, sections) = sections(&text);
     let mut used = vec![0; EXCEPTIONS.len()];
-    let mut open = vec![0; OPEN.len()];
     let mut different: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut n = 0;
     for s in &sections {
@@ -288,16 +432,11 @@ fn the_checker_agrees_with_the_assembler() {
                     continue;
                 }
                 let text = statement.trim_end_matches(';');
+                let text = text.strip_prefix('@').and_then(|guarded| guarded.split_once(' ')).map_or(text, |(_, t)| t);
                 let (words, operands) = text.split_once(' ').unwrap_or((text, ""));
                 let fits = |e: &Exception| e.assembler_accepts == *accepted && (e.matches)(words, operands);
                 if let Some(i) = EXCEPTIONS.iter().position(fits) {
                     used[i] += 1;
-                    continue;
-                }
-                let begins =
-                    |o: &str| words.strip_prefix(o).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-                if let Some(i) = OPEN.iter().position(|(o, _)| begins(o)) {
-                    open[i] += 1;
                     continue;
                 }
                 let what = error.map_or("it refuses".to_owned(), |e| format!("it accepts; {e}"));
@@ -317,7 +456,5 @@ fn the_checker_agrees_with_the_assembler() {
     });
     assert!(different.is_empty(), "{n_different} of {n} statements differ\n{}", shown.collect::<Vec<_>>().join("\n"));
     let idle: Vec<&str> = EXCEPTIONS.iter().zip(&used).filter(|(_, n)| **n == 0).map(|(e, _)| e.reason).collect();
-    let counted: Vec<(&str, usize)> = OPEN.iter().zip(&open).map(|((o, _), n)| (*o, *n)).collect();
-    assert_eq!(counted, OPEN, "the counts of opcodes that differ have changed");
     assert!(idle.is_empty(), "exceptions that nothing needs: {idle:?}");
 }

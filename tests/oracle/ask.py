@@ -7,8 +7,8 @@
 Statements come from four places: every form of `handloom isa` with its qualifiers and with all types of registers at every operand;
 the same with words dropped, doubled, swapped or taken from elsewhere; what the assembler takes beyond the manual, asked of every word that
 might have it (`classes`); and the lists in `extra.txt`. The seed is fixed, so the same table gives the same statements. With `--more` the
-recorded verdicts stay, and only what `classes` and `extra.txt` have beyond them is asked. `tests/oracle.rs` replays the verdicts and needs no
-assembler.
+recorded verdicts stay, and only what `classes` and `extra.txt` have beyond them is asked; with `--add FILE` they stay too, and the statements of
+a file are asked, those for each version and target behind a line `= VERSION TARGET`. `tests/oracle.rs` replays the verdicts and needs no assembler.
 
 The stored file is a zlib stream of text: `v` the assembler's version, `p` lines of the prelude that stands before the statements, then for each
 pair of version and target a line `= VERSION TARGET` and its statements, behind `+` if accepted and `-` if refused.
@@ -47,7 +47,7 @@ PRELUDE = (
         ".shared .align 64 .b8 sv[256];",
         ".local .align 64 .b8 lv[256];",
     ]
-    + [f".reg .{t} {t}_<9>;" for t in REGISTERS]
+    + [f".reg .{t} {t}_<{136 if t in ('b32', 'f32') else 9}>;" for t in REGISTERS]
 )
 
 # (version, target, share of the statements): the newest first.
@@ -475,12 +475,33 @@ class Assembler:
         return self.verdicts(version, target, lines[:middle]) + self.verdicts(version, target, lines[middle:])
 
 
+def sampled(asked, rng):
+    """What is asked of each version and target: a share of it all."""
+    for version, target, share in TARGETS:
+        yield version, target, asked if share == 1.0 else rng.sample(asked, int(len(asked) * share))
+
+
+def added(path, known):
+    """The statements of a file for each version and target that is known or in the file."""
+    parts = {key: [] for key in known}
+    with open(path) as lines:
+        for line in lines:
+            line = line.rstrip("\n")
+            if line.startswith("= "):
+                now = parts.setdefault(tuple(line[2:].split()), [])
+            elif line:
+                now.append(line)
+    for (version, target), statements in parts.items():
+        yield version, target, list(dict.fromkeys(statements))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--handloom", required=True)
     p.add_argument("--ptxas", required=True)
     p.add_argument("--only", help="opcodes that begin so; prints the verdicts and stores nothing")
     p.add_argument("--more", action="store_true", help="keeps what is recorded, and asks what the classes and the list have beyond it")
+    p.add_argument("--add", metavar="FILE", help="keeps what is recorded, and asks the statements of a file beyond it")
     p.add_argument("--density", type=float, default=0.12, help="how many statements a form gives")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     args = p.parse_args()
@@ -488,14 +509,13 @@ def main():
     rows = [json.loads(line) for line in listing.splitlines()]
     assembler = Assembler(args.ptxas)
     rng = random.Random(26)
-    asked = more(usable(rows)) if args.more else statements(rows, rng, args.density)
-    known = recorded("verdicts.zlib") if args.more else {}
+    asked = [] if args.add else more(usable(rows)) if args.more else statements(rows, rng, args.density)
+    known = recorded("verdicts.zlib") if args.more or args.add else {}
     if args.only:
         asked = [s for s in asked if s.startswith(args.only)]
     out = [f"v {assembler.version}"] + [f"p {line}" for line in PRELUDE]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for version, target, share in TARGETS:
-            some = asked if share == 1.0 else rng.sample(asked, int(len(asked) * share))
+        for version, target, some in added(args.add, known) if args.add else sampled(asked, rng):
             if "" in prelude(version):
                 some = [s for s in some if "b128" not in s]
             old = known.get((version, target), [])

@@ -4,6 +4,7 @@
 //! Addresses as Operands; Arrays as Operands; Parameter State Space.
 
 use handloom_diag::{Code, Diagnostic, Span};
+use handloom_ir::num::image::Kind as Object;
 use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
 use handloom_isa::data_movement::memory::UNIFIED;
 use handloom_isa::form::{Is, Role};
@@ -42,14 +43,10 @@ impl<'a> BodyCx<'_, 'a> {
             }
             _ => return Err(self.wrong_kind(icx, p, "an address in brackets")),
         };
-        if let (AddrBase::Reg(r), Is::Fixed(_)) = (base, p.wanted.is)
-            && self.body.regs[index(r.0)].ty.bits() == 64
-        {
-            let message = format!("`{}` takes a 32-bit register as address of tensor memory", icx.words());
-            let d = Diagnostic::error(Code::OperandType, p.written.span, message);
-            return Err(self.cx.push(d.section(icx.form().section)));
+        self.width(icx, p, base)?;
+        if let Is::Handle(kinds) = p.wanted.is {
+            self.object(icx, p.written.span, kinds, base, offset)?;
         }
-        self.object(icx, p, base, offset)?;
         // A barrier that is told of a copy lies in shared memory, whatever is written.
         let lies_in = if p.wanted.name == "mbar" { Some(StateSpace::Shared) } else { space };
         self.placed(icx, p, base, lies_in, guarded)?;
@@ -60,60 +57,118 @@ impl<'a> BodyCx<'_, 'a> {
         Ok(Operand::Addr { base, offset })
     }
 
-    /// What `txq` and `suq` ask is an object, or a register with its handle.
-    fn object(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, base: AddrBase, offset: i64) -> Result<(), Told> {
-        if !icx.is("txq") && !icx.is("suq") {
+    /// Whether an address may be in a register of such a size.
+    fn width(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, base: AddrBase) -> Result<(), Told> {
+        let AddrBase::Reg(r) = base else { return Ok(()) };
+        let ty = self.body.regs[index(r.0)].ty;
+        let (fits, wanted) = match p.wanted.is {
+            Is::Fixed(cell) => (cell.bits() == ty.bits(), "a 32-bit register as address of tensor memory".to_owned()),
+            Is::Only(cell) => (ty == cell, format!("a `.{cell}` register as address of tensor memory")),
+            Is::AddressOf(least) => {
+                let least = least.min(u32::from(self.cx.address_size));
+                (least <= ty.bits(), format!("an address of at least {least} bits"))
+            }
+            _ => return Ok(()),
+        };
+        if fits {
             return Ok(());
         }
-        let is_plain = match base {
-            AddrBase::Symbol(id) => {
-                matches!(&self.cx.symbol(id).kind, SymbolKind::Var(v) if v.object.is_none())
-            }
-            AddrBase::Reg(_) | AddrBase::Var(_) | AddrBase::Absolute => false,
+        let message = format!("`{}` takes {wanted}", icx.words());
+        let d = Diagnostic::error(Code::OperandType, p.written.span, message);
+        Err(self.cx.push(d.section(icx.form().section)))
+    }
+
+    /// What stands for a texture, sampler or surface is the object, or a register of 64 bits with its address.
+    fn object(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        span: Span,
+        kinds: &[Object],
+        base: AddrBase,
+        offset: i64,
+    ) -> Result<(), Told> {
+        let is_fit = |o: Option<Object>| o.is_some_and(|o| kinds.contains(&o));
+        let fits = match base {
+            AddrBase::Symbol(id) => matches!(&self.cx.symbol(id).kind, SymbolKind::Var(v) if is_fit(v.object)),
+            AddrBase::Reg(r) => self.body.regs[index(r.0)].ty.bits() == 64,
+            // A parameter that holds an object or its address.
+            AddrBase::Var(id) => is_param(self.space_of_local(id)) && !self.var_types[index(id.0)].1,
+            AddrBase::Absolute => false,
         };
-        let message = if is_plain {
-            format!("`{}` takes a texture, a sampler or a surface", icx.words())
+        let message = if !fits {
+            let kinds: Vec<String> = kinds.iter().map(|k| format!("`.{}`", k.word())).collect();
+            format!("`{}` takes a {} here", icx.words(), kinds.join(" or "))
         } else if offset != 0 {
             format!("`{}` takes an object, to which nothing can be added", icx.words())
         } else {
             return Ok(());
         };
-        let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
-        Err(self.cx.push(d.help("a variable, or a register with its address").section(icx.form().section)))
+        let d = Diagnostic::error(Code::OperandKind, span, message);
+        Err(self.cx.push(d.help("a variable, or a 64-bit register with its address").section(icx.form().section)))
     }
 
-    /// `[a, {x, y}]`: an address or the name of a texture, and a place in it.
-    pub fn point(&mut self, icx: &mut InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+    /// The parts of an operand in brackets with coordinates, to whose address nothing is added: those before the coordinates, and these.
+    fn parts(
+        &mut self,
+        icx: &mut InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+    ) -> Result<(Vec<&'a ast::Operand<'a>>, &'a ast::Operand<'a>), Told> {
         let OperandKind::Address(a) = &p.written.kind else {
             return Err(self.wrong_kind(icx, p, "an address and coordinates in brackets"));
         };
         icx.n_addresses += 1;
-        if a.unified && icx.form().dst.is_empty() {
+        if a.unified {
             let message = format!("`{}` takes no `.unified` address", icx.words());
             let d = Diagnostic::error(Code::Illegal, p.written.span, message);
             return Err(self.cx.push(d.section(icx.form().section)));
         }
-        let (base, offset) = self.base(icx, &a.base, None)?;
-        let outer = self.offset(a.offset.as_ref())?;
-        let (samplers, coordinates) = match a.more.as_slice() {
-            [c] => (None, c),
-            [s, c] => (Some(s), c),
-            _ => return Err(self.wrong_kind(icx, p, "an address and coordinates")),
+        if a.offset.is_some() || matches!(a.base.kind, OperandKind::Expr(_)) {
+            let d = Diagnostic::error(Code::OperandKind, p.written.span, "nothing can be added before coordinates");
+            return Err(self.cx.push(d.help("a register or a variable").section(icx.form().section)));
+        }
+        match a.more.split_last() {
+            Some((coordinates, more)) => Ok((std::iter::once(&a.base).chain(more).collect(), coordinates)),
+            None => Err(self.wrong_kind(icx, p, "an address and coordinates")),
+        }
+    }
+
+    /// `[map, {x, y}]`: a tensor and a place in it.
+    pub fn point(&mut self, icx: &mut InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        let space = icx.candidate.spaces.get(icx.n_addresses).copied();
+        let (before, written) = self.parts(icx, p)?;
+        let [map] = before[..] else { return Err(self.wrong_kind(icx, p, "one address before the coordinates")) };
+        let at = self.base(icx, map, None)?;
+        self.placed(icx, p, at.0, space, false)?;
+        if !matches!(written.kind, OperandKind::Vector(_)) {
+            return Err(self.wrong_kind(icx, Pairing { written, ..p }, "coordinates in braces"));
+        }
+        let coordinates = self.coordinates(icx, Pairing { written, ..p })?;
+        Ok(Operand::Point(Box::new(Point { at, sampler: None, coordinates })))
+    }
+
+    /// `[image, {x, y}]`, of a texture also `[image, sampler, {x, y}]`: an image and a place in it.
+    pub fn texel(&mut self, icx: &mut InstCx<'_, 'a>, p: Pairing<'a, 'a>, image: Object) -> Result<Operand, Told> {
+        let (before, written) = self.parts(icx, p)?;
+        let (of_image, of_sampler) = match before[..] {
+            [image] => (image, None),
+            [texture, sampler] if image == Object::Texture => (texture, Some(sampler)),
+            _ => return Err(self.wrong_kind(icx, p, &format!("a `.{}` and coordinates", image.word()))),
         };
-        let sampler = match samplers {
-            Some(s) => Some(self.base(icx, s, None)?),
+        let at = self.base(icx, of_image, None)?;
+        self.object(icx, of_image.span, &[image], at.0, at.1)?;
+        let sampler = match of_sampler {
+            Some(s) => {
+                let found = self.base(icx, s, None)?;
+                self.object(icx, s.span, &[Object::Sampler], found.0, found.1)?;
+                Some(found)
+            }
             None => None,
         };
-        let written = coordinates;
-        let coordinates = if ["tex", "tld4", "suld", "sust", "sured"].iter().any(|op| icx.is(op)) {
-            self.place_in_image(icx, Pairing { written, ..p })?
-        } else {
-            self.coordinates(icx, Pairing { written, ..p })?
-        };
+        let coordinates = self.place_in_image(icx, Pairing { written, ..p })?;
         if icx.used.text(Role::Shape).starts_with(".a") {
             self.layer(icx, written, &coordinates)?;
         }
-        Ok(Operand::Point(Box::new(Point { at: (base, offset.wrapping_add(outer)), sampler, coordinates })))
+        Ok(Operand::Point(Box::new(Point { at, sampler, coordinates })))
     }
 
     /// Coordinates of a texture or surface. As in the first versions of PTX, a vector may have more elements than count.

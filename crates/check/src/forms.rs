@@ -163,14 +163,14 @@ fn static_rule(o: &form::Operand, u: &Use) -> Option<Rule> {
     };
     let ordinary = Rule::ordinary;
     match o.is {
-        Is::Fixed(t) => Some(Rule { own: true, ..ordinary(t) }),
+        Is::Fixed(t) | Is::Descriptor(t) => Some(Rule { own: true, ..ordinary(t) }),
         Is::Only(t) => Some(Rule { only: true, ..ordinary(t) }),
         Is::Like(role) => of(role).map(ordinary),
         Is::Exactly(role) => of(role).map(|ty| Rule { own: true, ..ordinary(ty) }),
         Is::Relaxed(role) => of(role).map(|ty| Rule { relaxed: true, ..ordinary(ty) }),
         Is::Twice(role) => of(role).map(|t| ordinary(twice(t))),
         // Asked again at each instruction: it may look at the number of operands.
-        Is::Of(_) | Is::Address | Is::Any => None,
+        Is::Of(_) | Is::Address | Is::AddressOf(_) | Is::Handle(_) | Is::Any => None,
     }
 }
 
@@ -188,7 +188,7 @@ fn failing_gate(m: &Match, i: &ast::Inst<'_>, version: Version, target: Target) 
 
 /// State spaces of the address operands: those of the roles, or those among the fixed words.
 fn spaces(form: &Form, u: &Use) -> Vec<StateSpace> {
-    let n = form.dst.iter().chain(form.src).filter(|o| o.kind == Kind::Address).count();
+    let n = form.dst.iter().chain(form.src).filter(|o| matches!(o.kind, Kind::Address | Kind::Point)).count();
     if n == 0 {
         return Vec::new();
     }
@@ -201,7 +201,7 @@ fn spaces(form: &Form, u: &Use) -> Vec<StateSpace> {
     all.extend(in_role(form::Role::Space2));
     let has_role = form.qualifiers.iter().any(|g| g.role == form::Role::Space);
     match all.len() {
-        0 if n == 1 && has_role => vec![StateSpace::Generic],
+        0 if has_role => vec![StateSpace::Generic],
         1.. if all.len() <= n => all,
         _ => Vec::new(),
     }
@@ -289,8 +289,11 @@ pub(crate) fn syntax_of(form: &Form, chosen: &handloom_isa::find::Chosen, words:
     }
     for (n, o) in form.dst_of(chosen).chain(form.src_of(chosen)).enumerate() {
         let comma = if n == 0 { " " } else { ", " };
-        let name =
-            if matches!(o.kind, Kind::Address | Kind::Point) { format!("[{}]", o.name) } else { o.name.to_owned() };
+        let name = if matches!(o.kind, Kind::Address | Kind::Point | Kind::Texel(_)) {
+            format!("[{}]", o.name)
+        } else {
+            o.name.to_owned()
+        };
         text.push_str(&if o.optional { format!("{{{comma}{name}}}") } else { format!("{comma}{name}") });
     }
     text

@@ -1,9 +1,10 @@
 //! One instruction: its record, its operands, its gates.
 
+use handloom_diag::hash::FastSet;
 use handloom_diag::{Code, Diagnostic};
 use handloom_ir::types::ScalarType;
 use handloom_isa::find::Chosen;
-use handloom_isa::form::{self, Form, Is, Kind, Semantics, Use};
+use handloom_isa::form::{self, Form, InRegisters, Is, Kind, Semantics, Use};
 use handloom_isa::target::Needs;
 use handloom_syntax::ast::{self, OperandKind};
 
@@ -66,7 +67,8 @@ impl<'a> BodyCx<'_, 'a> {
         let single = n == 1;
         match (&o.kind, wanted.kind) {
             (_, Kind::Call) => true,
-            (OperandKind::Address(a), k) => k == if a.more.is_empty() { Kind::Address } else { Kind::Point },
+            (OperandKind::Address(a), Kind::Point | Kind::Texel(_)) => !a.more.is_empty(),
+            (OperandKind::Address(a), k) => k == Kind::Address && a.more.is_empty(),
             (OperandKind::Indexed(..), k) => matches!(k, Kind::Address | Kind::MovSource) && single,
             (OperandKind::Sink, k) => matches!(k, Kind::RegOrSink | Kind::Sink | Kind::PredPair | Kind::RegPredPair),
             (OperandKind::Pair(first, _), Kind::VectorPredPair) => {
@@ -122,7 +124,7 @@ impl<'a> BodyCx<'_, 'a> {
             // A special register, an address, a label, or a name that nobody knows.
             return match wanted.kind {
                 Kind::MovSource => n == 1 || handloom_isa::sreg::is_family(name),
-                Kind::Imm | Kind::Address | Kind::Point | Kind::Sink => false,
+                Kind::Imm | Kind::Address | Kind::Point | Kind::Texel(_) | Kind::Sink => false,
                 Kind::Vector | Kind::VectorPredPair => n == 1,
                 _ => true,
             };
@@ -134,7 +136,9 @@ impl<'a> BodyCx<'_, 'a> {
                 r.n == 1 && is_pred == (wanted.is == Is::Fixed(ScalarType::Pred))
             }
             Kind::Vector | Kind::Tuple | Kind::VectorPredPair | Kind::MovSource => r.n == n,
-            Kind::Label | Kind::Targets | Kind::Imm | Kind::Address | Kind::Point | Kind::Sink => false,
+            Kind::Label | Kind::Targets | Kind::Imm | Kind::Address | Kind::Point | Kind::Texel(_) | Kind::Sink => {
+                false
+            }
             Kind::Call => true,
         }
     }
@@ -207,11 +211,13 @@ impl<'a> BodyCx<'_, 'a> {
         let n = form.dst.len();
         let sources = form.src.iter().enumerate().map(|(at, o)| (at + n, o)).filter(belongs);
         let mut operands = i.operands.iter().peekable();
+        let mut left_out = None;
         for (at, wanted) in form.dst.iter().enumerate().filter(belongs).take(n_dst).chain(sources) {
             let Some(&written) = operands.peek() else { break };
             let (side, list) = if at < n { (Side::Destination, &mut dst) } else { (Side::Source, &mut src) };
             if wanted.kind == Kind::Tuple && wanted.optional && !self.is_tuple(written) {
                 list.push(Operand::Vector(Vec::new()));
+                left_out = Some(wanted);
                 continue;
             }
             operands.next();
@@ -230,8 +236,31 @@ impl<'a> BodyCx<'_, 'a> {
         if failed {
             return Err(Told);
         }
+        if let (Some(written), Some(wanted)) = (operands.next(), left_out) {
+            let p = Pairing { wanted, written, rule: None, side: Side::Source };
+            return Err(self.wrong_kind(icx, p, "a vector in braces"));
+        }
         self.ordered_literals(icx, &chosen, &src, n_dst)?;
+        self.different_results(icx, &dst)?;
         Ok((dst, src))
+    }
+
+    /// What comes late from a load comes into registers that are all different.
+    fn different_results(&mut self, icx: &InstCx<'_, 'a>, dst: &[Operand]) -> Result<(), Told> {
+        if icx.form().in_registers() != Some(InRegisters::Load) {
+            return Ok(());
+        }
+        let single = |o: &Operand| if let Operand::Reg { reg, .. } = o { Some(*reg) } else { None };
+        let registers = dst
+            .iter()
+            .flat_map(|o| if let Operand::Vector(all) = o { all.as_slice() } else { std::slice::from_ref(o) });
+        let mut seen = FastSet::default();
+        if registers.filter_map(single).all(|r| seen.insert(r)) {
+            return Ok(());
+        }
+        let message = format!("`{}` writes one register twice", icx.words());
+        let d = Diagnostic::error(Code::OperandKind, icx.ast.span, message).section(icx.form().section);
+        Err(self.cx.push(d))
     }
 
     /// Two literals of which one must not be above the other.
@@ -263,8 +292,8 @@ impl<'a> BodyCx<'_, 'a> {
 
     fn rule(&self, icx: &InstCx<'_, 'a>, wanted: &form::Operand, at: usize) -> Option<Rule> {
         match wanted.is {
-            Is::Of(f) => Some(Rule::ordinary(f(&icx.used))),
-            Is::Address => {
+            Is::Of(f) => Some(Rule { own: wanted.count.is_computed(), ..Rule::ordinary(f(&icx.used)) }),
+            Is::Address | Is::AddressOf(_) => {
                 let ty = if self.cx.address_size == 64 { ScalarType::U64 } else { ScalarType::U32 };
                 Some(Rule { own: true, ..Rule::ordinary(ty) })
             }

@@ -23,6 +23,7 @@ impl<'a> BodyCx<'_, 'a> {
         match p.wanted.kind {
             Kind::Address => self.address(icx, p, guarded),
             Kind::Point => self.point(icx, p),
+            Kind::Texel(object) => self.texel(icx, p, object),
             Kind::MovSource if n_elements(p.wanted, &icx.used) > 1 => self.vector(icx, p),
             Kind::Reg | Kind::RegOrSink | Kind::Val | Kind::MovSource => self.value(icx, p),
             Kind::Vector | Kind::Tuple => self.vector(icx, p),
@@ -58,7 +59,9 @@ impl<'a> BodyCx<'_, 'a> {
                 self.value(icx, Pairing { written: &elements[0], ..p })
             }
             OperandKind::Expr(e) => match p.wanted.kind {
-                Kind::Val | Kind::MovSource | Kind::Vector | Kind::Tuple | Kind::Point if p.side == Side::Source => {
+                Kind::Val | Kind::MovSource | Kind::Vector | Kind::Tuple | Kind::Point | Kind::Texel(_)
+                    if p.side == Side::Source =>
+                {
                     self.constant(icx, p, e)
                 }
                 Kind::Reg if p.side == Side::Source && is_sum(e) => self.constant(icx, p, e),
@@ -96,7 +99,11 @@ impl<'a> BodyCx<'_, 'a> {
                     Named::Bind(_) => None,
                 };
                 match base {
-                    Some(base) if p.wanted.kind == Kind::MovSource => self.address_of(icx, p, base, 0, span),
+                    Some(base)
+                        if p.wanted.kind == Kind::MovSource && takes_symbols(icx, p, self.space_of_base(base)) =>
+                    {
+                        self.address_of(icx, p, base, 0, span)
+                    }
                     _ => Err(self.no_value(icx, found, name, span)),
                 }
             }
@@ -355,6 +362,9 @@ impl<'a> BodyCx<'_, 'a> {
     fn vector(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
         let n = n_elements(p.wanted, &icx.used);
         match &p.written.kind {
+            OperandKind::Vector(_) if n == 1 && matches!(p.wanted.count, Count::Bare(_)) => {
+                Err(self.wrong_kind(icx, p, "a register"))
+            }
             OperandKind::Vector(elements) => {
                 if elements.len() != usize::from(n) {
                     let s = if n == 1 { "" } else { "s" };
@@ -378,14 +388,7 @@ impl<'a> BodyCx<'_, 'a> {
                         }
                     }
                 }
-                if let Operand::Vector(list) = &vector
-                    && ["mov", "st", "ld"].iter().any(|op| icx.is(op))
-                    && list.iter().all(|e| matches!(e, Operand::Sink))
-                {
-                    let message = "a vector of nothing but sinks";
-                    let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
-                    return Err(self.cx.push(d.section(icx.form().section)));
-                }
+                self.says_its_type(icx, p, elements, &vector)?;
                 self.warn_sinks(icx, p, n, &vector);
                 Ok(vector)
             }
@@ -404,12 +407,43 @@ impl<'a> BodyCx<'_, 'a> {
             OperandKind::Sink if n > 1 && icx.is("atom") && p.side == Side::Destination => {
                 Ok(Operand::Vector(vec![Operand::Sink; usize::from(n)]))
             }
-            _ if matches!(p.wanted.count, Count::Fragment(_)) && p.wanted.kind == Kind::Vector => {
+            _ if p.wanted.count.is_computed() && p.wanted.kind == Kind::Vector => {
                 Err(self.wrong_kind(icx, p, "registers in braces"))
             }
             _ if n > 1 => Err(self.wrong_kind(icx, p, &format!("a vector of {n} registers"))),
             _ => self.value(icx, p),
         }
+    }
+
+    /// The assembler finds the type of a vector by its elements: it wants a register among them where they are bits of a matrix, and something at all
+    /// where they are results.
+    fn says_its_type(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        written: &[ast::Operand<'a>],
+        vector: &Operand,
+    ) -> Result<(), Told> {
+        let Operand::Vector(list) = vector else { return Ok(()) };
+        let is_integer =
+            |e: &ast::Operand<'a>| matches!(&e.kind, OperandKind::Expr(e) if matches!(eval(e), Ok(Const::Int { .. })));
+        let is_double =
+            |e: &ast::Operand<'a>| matches!(&e.kind, OperandKind::Expr(e) if matches!(eval(e), Ok(Const::Float(_))));
+        let is_matrix = p.wanted.kind == Kind::Vector && p.wanted.count.is_computed();
+        let message = if list.iter().all(|e| matches!(e, Operand::Sink)) {
+            "a vector of nothing but sinks"
+        } else if is_matrix && p.rule.is_some_and(|r| r.ty == ScalarType::F32) && written.iter().all(is_double) {
+            "a vector of nothing but floats of 64 bits where `.f32` is wanted"
+        } else if is_matrix
+            && p.rule.is_some_and(|r| matches!(r.ty, ScalarType::B32 | ScalarType::U32))
+            && written.iter().all(is_integer)
+        {
+            "a vector of nothing but integers where registers hold a matrix"
+        } else {
+            return Ok(());
+        };
+        let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
+        Err(self.cx.push(d.section(icx.form().section)))
     }
 
     /// `{a, b}`, or `a` where one is enough, against the rule of its operand.
@@ -438,7 +472,9 @@ impl<'a> BodyCx<'_, 'a> {
         let is_wide = p.rule.map_or(0, |r| r.ty.bits()) as usize * elements.len() == 256;
         for e in elements {
             let element = match (&e.kind, p.side) {
-                (OperandKind::Sink, Side::Destination) => Ok(Operand::Sink),
+                (OperandKind::Sink, Side::Destination) if !matches!(p.wanted.count, Count::Every(_)) => {
+                    Ok(Operand::Sink)
+                }
                 // What is not written by a store of 256 bits.
                 (OperandKind::Sink, Side::Source) if icx.is("st") && is_wide => Ok(Operand::Sink),
                 (OperandKind::Vector(_), _) => Err(self.wrong_kind(icx, Pairing { written: e, ..p }, "a register")),
@@ -456,7 +492,10 @@ impl<'a> BodyCx<'_, 'a> {
     /// The registers of one vector have one size and kinds that go together.
     fn suit(&mut self, icx: &InstCx<'_, 'a>, written: &[ast::Operand<'a>], vector: &Operand) -> Result<(), Told> {
         let Operand::Vector(elements) = vector else { return Ok(()) };
-        if !["ld", "ldu", "st", "mov", "atom", "red"].iter().any(|op| icx.is(op)) {
+        if !["ld", "ldu", "st", "st.async", "mov", "atom", "red", "suld", "sust", "tex", "tld4"]
+            .iter()
+            .any(|op| icx.is(op))
+        {
             return Ok(());
         }
         let mut joined: Option<ScalarType> = None;
@@ -557,7 +596,7 @@ impl<'a> BodyCx<'_, 'a> {
 /// The rule of an operand for a register of a type: an address may be held in either width.
 fn address_rule(p: Pairing<'_, '_>, ty: ScalarType) -> Option<Rule> {
     match p.rule {
-        Some(_) if p.wanted.is == Is::Address && ty.bits() == 32 => {
+        Some(_) if matches!(p.wanted.is, Is::Address | Is::AddressOf(_)) && ty.bits() == 32 => {
             Some(Rule { own: true, ..Rule::ordinary(ScalarType::U32) })
         }
         rule => rule,
@@ -574,17 +613,15 @@ fn takes_sums(icx: &InstCx<'_, '_>, p: Pairing<'_, '_>) -> bool {
     kind && p.side == Side::Source && !icx.is("stackrestore")
 }
 
-/// Whether an operand that takes sums may be the address of a variable of some space: packed integers, operands of exactly one type, policies,
-/// masks, states and textures are not made of addresses.
+/// Whether an operand that takes sums may be the address of a variable of some space: packed integers, operands of exactly one type, sizes and
+/// descriptions are not made of addresses.
 fn takes_symbols(icx: &InstCx<'_, '_>, p: Pairing<'_, '_>, own: Option<StateSpace>) -> bool {
     let Some(ty) = p.rule.map(|r| r.ty) else { return false };
     let opcode = icx.form().opcode;
     let begins = |all: &[&str]| all.iter().any(|o| opcode.starts_with(o));
-    let is_policy = begins(&["cp.async.bulk", "cp.reduce", "multimem.cp"]) && ty.bits() != 32;
-    let is_state = begins(&["createpolicy", "mbarrier"]) && ty.bits() == 64;
     let is_elsewhere = begins(&["mapa", "getctarank"]) && own != Some(StateSpace::Shared);
-    let is_other = matches!(p.wanted.is, Is::Only(_)) || is_packed(ty) || begins(&["istypep"]);
-    !(is_policy || is_state || is_elsewhere || is_other)
+    let is_other = matches!(p.wanted.is, Is::Only(_) | Is::AddressOf(_) | Is::Descriptor(_)) || is_packed(ty);
+    !(is_elsewhere || is_other)
 }
 
 /// Whether an expression is a name and something added to it.
@@ -610,6 +647,7 @@ fn join(a: ScalarType, b: ScalarType) -> Option<ScalarType> {
 fn is_lax_element(icx: &InstCx<'_, '_>, p: Pairing<'_, '_>, rule: Rule, ty: ScalarType) -> bool {
     n_elements(p.wanted, &icx.used) > 1
         && matches!(p.wanted.kind, Kind::Vector | Kind::MovSource)
+        && !p.wanted.count.is_computed()
         && matches!(rule.ty, ScalarType::F16 | ScalarType::F32 | ScalarType::F64)
         && matches!(ty.class(), TypeClass::Unsigned | TypeClass::Signed)
         && rule.ty.bits() == ty.bits()

@@ -138,8 +138,8 @@ pub(crate) struct Pairing<'i, 'a> {
 pub(crate) fn n_elements(o: &form::Operand, u: &Use) -> u8 {
     match o.count {
         form::Count::One => 1,
-        form::Count::By(role) => u.count(role),
+        form::Count::By(role) | form::Count::Bare(role) => u.count(role),
         form::Count::Fixed(n) => n,
-        form::Count::Fragment(f) => f(u),
+        form::Count::Fragment(f) | form::Count::Every(f) => f(u),
     }
 }

@@ -133,36 +133,42 @@ fn slotted(o: &Operand, role: &'static str) -> Slotted {
         Kind::Tuple => "vector of registers in braces",
         Kind::VectorPredPair => "vector of registers, with or without a predicate",
         Kind::Address => "address",
-        Kind::Point => "address and coordinates",
+        Kind::Point | Kind::Texel(_) => "address and coordinates",
         Kind::Label => "label",
         Kind::MovSource => "register, constant or address of a variable",
         Kind::Targets => "list of labels",
         Kind::Call => "operands of a call",
     };
     let ty = match o.is {
-        Is::Fixed(t) => t.to_string(),
+        Is::Fixed(t) | Is::Descriptor(t) => t.to_string(),
         Is::Only(t) => format!("{t} exactly"),
         Is::Like(slot) => name(slot),
         Is::Relaxed(slot) => format!("{} or wider", name(slot)),
         Is::Exactly(slot) => format!("{} exactly", name(slot)),
         Is::Twice(slot) => format!("twice {}", name(slot)),
         Is::Of(_) => "follows from the qualifiers".to_owned(),
-        Is::Address => "an address".to_owned(),
+        Is::Address | Is::AddressOf(_) | Is::Handle(_) => "an address".to_owned(),
         Is::Any => "any".to_owned(),
     };
     let count = match o.count {
         Count::One => "1".to_owned(),
-        Count::By(slot) => name(slot),
+        Count::By(slot) | Count::Bare(slot) => name(slot),
         Count::Fixed(n) => n.to_string(),
-        Count::Fragment(_) => "follows from the qualifiers".to_owned(),
+        Count::Fragment(_) | Count::Every(_) => "follows from the qualifiers".to_owned(),
     };
-    let with = match o.when {
+    let with = with(o.when);
+    Slotted { with, name: o.name, role, kind: kind.to_owned(), ty, count, optional: o.optional }
+}
+
+/// Which qualifiers an operand is written with.
+fn with(when: When) -> Option<String> {
+    match when {
         When::Always => None,
         When::Has(slot) => Some(name(slot)),
         When::Word(_, words) => Some(words.join(" or ")),
         When::Not(_, words) => Some(format!("not {}", words.join(" or "))),
-    };
-    Slotted { with, name: o.name, role, kind: kind.to_owned(), ty, count, optional: o.optional }
+        When::All(all) => Some(all.iter().filter_map(|w| with(*w)).collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// What an operand of a video instruction may be.

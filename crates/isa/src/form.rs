@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use handloom_ir::num::image::Kind as Object;
 use handloom_ir::simt::Val;
 use handloom_ir::simt::{Addr, Builder};
 use handloom_ir::types::*;
@@ -253,9 +254,11 @@ pub enum Kind {
     VectorPredPair,
     /// `[address]`.
     Address,
-    /// `[address, coordinates]`, or `[address, address, coordinates]` with a sampler: a texture, surface or tensor and a place in it. Type rule and
-    /// count are those of the coordinates.
+    /// `[address, coordinates]`: the map of a tensor and a place in it, which is in braces. Type rule and count are those of the coordinates.
     Point,
+    /// `[object, coordinates]`, of a texture also `[object, sampler, coordinates]`: an image and a place in it. Type rule and count are those of the
+    /// coordinates, which may be longer than they need to be, as in the first versions of PTX.
+    Texel(Object),
     /// A label.
     Label,
     /// A name of a variable or function, or register: whatever `mov` takes (registers, special registers, literals, addresses of symbols,
@@ -285,6 +288,8 @@ pub enum Is {
     Fixed(ScalarType),
     /// A register of exactly this type.
     Only(ScalarType),
+    /// A number of this type that describes something (a policy, a mask, the state of a barrier, a matrix): never an address.
+    Descriptor(ScalarType),
     /// The type of a role, by the rule for ordinary instructions (Operand Size Exceeding ... does not apply).
     Like(Role),
     /// The type of a role; wider registers are allowed (`ld`, `st`, `cvt`).
@@ -295,8 +300,12 @@ pub enum Is {
     Twice(Role),
     /// The bit type of half or other computed width: decided by a function of the use.
     Of(fn(&Use) -> ScalarType),
-    /// An address of the module's address size.
+    /// An address of the module's address size, which the assembler takes from registers of any smaller size too.
     Address,
+    /// An address in a register of at least so many bits.
+    AddressOf(u32),
+    /// An object of one of these kinds, or a register of 64 bits with its address.
+    Handle(&'static [Object]),
     /// No type rule (labels, call operands).
     Any,
 }
@@ -308,10 +317,21 @@ pub enum Count {
     One,
     /// The count of a role (`.v4`); one when it is not written.
     By(Role),
+    /// The count of a role; one that stands without braces when it is not written.
+    Bare(Role),
     /// A fixed number.
     Fixed(u8),
     /// Computed (matrix fragments).
     Fragment(fn(&Use) -> u8),
+    /// The same where none of them may be `_`.
+    Every(fn(&Use) -> u8),
+}
+
+impl Count {
+    /// Whether it is computed: registers that hold a part of a matrix.
+    pub fn is_computed(self) -> bool {
+        matches!(self, Count::Fragment(_) | Count::Every(_))
+    }
 }
 
 /// An operand of a form.
@@ -342,6 +362,8 @@ pub enum When {
     Word(Role, &'static [&'static str]),
     /// It belongs to all choices of the role but these, and to none written.
     Not(Role, &'static [&'static str]),
+    /// All of these hold.
+    All(&'static [When]),
 }
 
 impl When {
@@ -353,6 +375,7 @@ impl When {
             When::Has(role) => chosen[role as usize].is_some(),
             When::Word(role, words) => words.contains(&text(role)),
             When::Not(role, words) => !words.contains(&text(role)),
+            When::All(all) => all.iter().all(|when| when.holds(chosen)),
         }
     }
 }
@@ -399,6 +422,11 @@ pub const fn tmem(name: &'static str) -> Operand {
     Operand { is: Is::Fixed(ScalarType::U32), ..address(name) }
 }
 
+/// An address in tensor memory that a product takes, which is held in a register of no other type.
+pub const fn tmem_of_product(name: &'static str) -> Operand {
+    Operand { is: Is::Only(ScalarType::B32), ..address(name) }
+}
+
 /// A vector operand of the count of a role.
 pub const fn vector(name: &'static str, is: Is, by: Role) -> Operand {
     Operand { name, kind: Kind::Vector, is, count: Count::By(by), optional: false, when: When::Always }
@@ -420,6 +448,12 @@ impl Operand {
     /// The same, written exactly when a condition holds.
     pub const fn when(mut self, when: When) -> Operand {
         self.when = when;
+        self
+    }
+
+    /// The same of an address in a register of at least so many bits.
+    pub const fn in_bits(mut self, bits: u32) -> Operand {
+        self.is = Is::AddressOf(bits);
         self
     }
 

@@ -73,7 +73,7 @@ fn operand(o: &Operand) -> String {
     match o.kind {
         Kind::PredPair => format!("{}|q", o.name),
         Kind::RegPredPair | Kind::VectorPredPair => format!("{}{{|p}}", o.name),
-        Kind::Address | Kind::Point => format!("[{}]", o.name),
+        Kind::Address | Kind::Point | Kind::Texel(_) => format!("[{}]", o.name),
         Kind::Pred { negatable: true } => format!("{{!}}{}", o.name),
         Kind::Video { select, negatable, .. } => {
             let sign = if negatable { "{-}" } else { "" };

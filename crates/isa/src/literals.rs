@@ -4,6 +4,7 @@ use handloom_ir::simt::BarKind;
 
 use crate::form::{Control, Form, Operand, Reason, Role, Semantics, Use};
 use crate::matrix::product::{last_selector, places_of_scales};
+use crate::target::{Needs, TargetGate};
 
 /// What a literal must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,10 +36,16 @@ const SIGN: Literal = Literal::OneOf(&[1, 0xffff_ffff]);
 const ARRIVALS: Literal = Literal::Multiple(32, 32, u64::MAX);
 
 /// How often an mbarrier is arrived at: any number but 0. The assembler does not check the manual's upper bound.
-const ARRIVED: Literal = Literal::Between(1, 0xffff_ffff);
+const ARRIVED: Literal = Literal::Whole(1, u64::MAX >> 1);
 
 /// Columns of an allocation of tensor memory.
 const COLUMNS: Literal = Literal::OneOf(&[32, 64, 128, 256, 512]);
+
+/// Bytes of a bulk copy.
+const BULK_SIZE: Literal = Literal::Multiple(16, 0, (1 << 20) - 16);
+
+/// A bit for each cta of a cluster.
+const CTA_MASK: Literal = Literal::Whole(0, 0xffff);
 
 /// Opcode, operand name, rule.
 pub const LITERALS: &[(&str, &str, Literal)] = &[
@@ -54,9 +61,12 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("cp.async", "cp-size", Literal::OneOf(&[4, 8, 16])),
     ("cp.async", "16", Literal::Exactly(16)),
     ("cp.async", "src-size", Literal::Whole(0, 16)),
-    ("cp.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
-    ("cp.async.bulk.prefetch", "size", Literal::Multiple(16, 0, u64::MAX)),
-    ("cp.reduce.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
+    ("cp.async.bulk", "ctaMask", CTA_MASK),
+    ("cp.async.bulk.tensor", "ctaMask", CTA_MASK),
+    ("tcgen05.commit", "ctaMask", CTA_MASK),
+    ("cp.async.bulk", "size", BULK_SIZE),
+    ("cp.async.bulk.prefetch", "size", BULK_SIZE),
+    ("cp.reduce.async.bulk", "size", BULK_SIZE),
     ("mbarrier.arrive", "count", ARRIVED),
     ("mbarrier.arrive.noComplete", "count", ARRIVED),
     ("mbarrier.arrive_drop", "count", ARRIVED),
@@ -65,8 +75,8 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("mbarrier.init", "count", Literal::Between(1, (1 << 20) - 1)),
     ("mbarrier.test_wait.parity", "phaseParity", Literal::Whole(0, 1)),
     ("mbarrier.try_wait.parity", "phaseParity", Literal::Whole(0, 1)),
-    ("multimem.cp.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
-    ("multimem.cp.reduce.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
+    ("multimem.cp.async.bulk", "size", BULK_SIZE),
+    ("multimem.cp.reduce.async.bulk", "size", BULK_SIZE),
     ("tensormap.replace", "ord", Literal::Between(0, 4)),
     ("tensormap.replace", "new_val", Literal::Field),
     ("tensormap.cp_fenceproxy", "size", Literal::Exactly(128)),
@@ -75,6 +85,9 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("mma.sp", "f", Literal::Selector),
     ("mma.sp::ordered_metadata", "f", Literal::Selector),
     ("wgmma.mma_async.sp", "sp-sel", Literal::Selector),
+    ("wgmma.wait_group", "N", Literal::Whole(0, u64::MAX >> 1)),
+    ("wgmma.mma_async", "scale-d", Literal::Whole(0, 1)),
+    ("wgmma.mma_async.sp", "scale-d", Literal::Whole(0, 1)),
     ("wgmma.mma_async", "imm-scale-a", SIGN),
     ("wgmma.mma_async", "imm-scale-b", SIGN),
     ("wgmma.mma_async", "imm-trans-a", Literal::Between(0, 1)),
@@ -116,11 +129,14 @@ pub fn check_element(u: &Use, operand: &Operand, element: usize, value: u64) -> 
 }
 
 /// The last number that a field of a tensor map may be, if it is one that is chosen from a table.
-fn last_of_field(word: &str) -> Option<u64> {
-    match word {
-        ".elemtype" => Some(15),
+fn last_of_field(u: &Use) -> Option<u64> {
+    let is_past = |number| Needs::on(8, 0, number).lacking(u.version, u.target).is_none();
+    match u.text(Role::Op) {
+        ".elemtype" if is_past(&[TargetGate::AtLeast(100)]) => Some(15),
+        ".elemtype" => Some(12),
         ".interleave_layout" => Some(2),
-        ".swizzle_mode" => Some(4),
+        ".swizzle_mode" if is_past(&[TargetGate::Arch(103)]) => Some(4),
+        ".swizzle_mode" => Some(3),
         ".swizzle_atomicity" => Some(3),
         ".fill_mode" => Some(1),
         _ => None,
@@ -137,7 +153,7 @@ pub fn check_literal(form: &Form, u: &Use, operand: &Operand, value: u64, whole:
     let (fits, wanted) = match rule {
         Literal::Between(least, most) => ((least..=most).contains(&value), format!("from {least} to {most}")),
         Literal::Multiple(of, least, most) => (
-            value.is_multiple_of(of) && (least..=most).contains(&value),
+            whole.is_multiple_of(of) && (least..=most).contains(&whole),
             match most {
                 u64::MAX if least > 0 => format!("a multiple of {of} that is not 0"),
                 u64::MAX => format!("a multiple of {of}"),
@@ -150,7 +166,7 @@ pub fn check_literal(form: &Form, u: &Use, operand: &Operand, value: u64, whole:
             (value <= last, if last == 0 { "0".into() } else { format!("from 0 to {last}") })
         }
         Literal::Field => {
-            let last = last_of_field(u.text(Role::Op));
+            let last = last_of_field(u);
             (last.is_none_or(|last| value <= last), format!("from 0 to {}", last.unwrap_or(u64::MAX)))
         }
         Literal::Fraction => {

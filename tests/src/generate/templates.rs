@@ -175,11 +175,11 @@ fn written(o: &Operand, rng: &mut Rng) -> (&'static str, &'static str) {
 /// What an operand takes; `None` for kinds that are not drawn.
 fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
     let ty = match o.is {
-        Is::Fixed(t) | Is::Only(t) => t,
+        Is::Fixed(t) | Is::Only(t) | Is::Descriptor(t) => t,
         Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => used.ty(s),
         Is::Twice(s) => twice(used.ty(s))?,
         Is::Of(f) => f(used),
-        Is::Address | Is::Any => return None,
+        Is::Address | Is::AddressOf(_) | Is::Handle(_) | Is::Any => return None,
     };
     if !matches!(o.count, Count::One) {
         return None;
@@ -210,7 +210,7 @@ fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
         Kind::PredPair => Some(Place { second: rng.one_in(2).then_some(Class::P), ..plain }),
         Kind::RegPredPair => Some(Place { second: Some(Class::P), ..plain }),
         Kind::Video { literal: may, .. } => Some(Place { literal: literal.filter(|_| may), ..plain }),
-        Kind::Sink | Kind::Point | Kind::Tuple | Kind::VectorPredPair => None,
+        Kind::Sink | Kind::Point | Kind::Texel(_) | Kind::Tuple | Kind::VectorPredPair => None,
         Kind::Vector | Kind::Address | Kind::Label | Kind::MovSource | Kind::Targets | Kind::Call => None,
     }
 }

@@ -136,7 +136,7 @@ pub const MBARRIER_ARRIVE: Form = Form {
     words: &[".b64"],
     section: "Parallel Synchronization and Communication Instructions: cp.async.mbarrier.arrive",
     qualifiers: &[maybe(Role::Flag, &[choice(".noinc", Value::Flag)]), maybe(Role::Space, &[SHARED, SHARED_CTA])],
-    src: &[address("addr")],
+    src: &[address("addr").in_bits(32)],
     semantics: Semantics::Timed {
         now: |x| {
             // Without `.noinc` one more arrival is expected in this phase, and it has come.

@@ -19,11 +19,11 @@ const SECTION: &str = "Data Movement and Conversion Instructions: cp.async.bulk"
 /// The hint of a bulk copy.
 pub const HINT: Group = maybe(Role::CacheHint, &[choice(".L2::cache_hint", Value::Flag)]);
 /// The policy that belongs to it.
-pub const HINT_POLICY: Operand = val("cache-policy", Is::Fixed(U64)).with(Role::CacheHint);
+pub const HINT_POLICY: Operand = val("cache-policy", Is::Descriptor(U64)).with(Role::CacheHint);
 /// The ctas that get a copy.
 pub const MULTICAST: Group = maybe(Role::Flag, &[choice(".multicast::cluster", Value::Flag)]);
 /// Their mask.
-pub const CTA_MASK: Operand = val("ctaMask", Is::Fixed(U16)).with(Role::Flag);
+pub const CTA_MASK: Operand = val("ctaMask", Is::Descriptor(U16)).with(Role::Flag);
 /// Gate of the bulk copies.
 pub const BULK: Needs = Needs::on(8, 0, SM_90);
 
@@ -33,7 +33,7 @@ pub const BULK_TO_CTA: Form = Form {
     words: &[COMPLETE_TX],
     section: SECTION,
     qualifiers: &[one_of(Role::Space, &[SHARED_CTA]), one_of(Role::Space2, &[GLOBAL]), HINT],
-    src: &[address("dstMem"), address("srcMem"), val("size", WORD), address("mbar"), HINT_POLICY],
+    src: &[address("dstMem"), address("srcMem"), val("size", WORD), address("mbar").in_bits(32), HINT_POLICY],
     needs: Needs::on(8, 6, SM_90),
     semantics: Semantics::Build(|x| copy(x, None)),
     ..UNSUPPORTED_FORM
@@ -42,7 +42,7 @@ pub const BULK_TO_CTA: Form = Form {
 /// The same to `.shared::cluster`, with a mask of ctas where `.multicast::cluster` is written.
 pub const BULK_TO_CLUSTER: Form = Form {
     qualifiers: &[one_of(Role::Space, &[SHARED_CLUSTER]), one_of(Role::Space2, &[GLOBAL]), MULTICAST, HINT],
-    src: &[address("dstMem"), address("srcMem"), val("size", WORD), address("mbar"), CTA_MASK, HINT_POLICY],
+    src: &[address("dstMem"), address("srcMem"), val("size", WORD), address("mbar").in_bits(32), CTA_MASK, HINT_POLICY],
     needs: BULK,
     ..BULK_TO_CTA
 };
@@ -50,7 +50,7 @@ pub const BULK_TO_CLUSTER: Form = Form {
 /// `cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [dstMem], [srcMem], size, [mbar]`.
 pub const BULK_CTA_TO_CLUSTER: Form = Form {
     qualifiers: &[one_of(Role::Space, &[SHARED_CLUSTER]), one_of(Role::Space2, &[SHARED_CTA])],
-    src: &[address("dstMem"), address("srcMem"), val("size", WORD), address("mbar")],
+    src: &[address("dstMem"), address("srcMem"), val("size", WORD), address("mbar").in_bits(32)],
     needs: BULK,
     ..BULK_TO_CTA
 };
@@ -69,7 +69,7 @@ pub const BULK_TO_GLOBAL: Form = Form {
         address("srcMem"),
         val("size", WORD),
         HINT_POLICY,
-        val("byteMask", Is::Fixed(U16)).with(Role::Flag),
+        val("byteMask", Is::Descriptor(U16)).with(Role::Flag),
     ],
     needs: BULK,
     ..BULK_TO_CTA

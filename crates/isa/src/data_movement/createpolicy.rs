@@ -33,7 +33,7 @@ pub const CREATEPOLICY_FRACTIONAL: Form = Form {
     words: &[".b64"],
     section: "Data Movement and Conversion Instructions: createpolicy",
     qualifiers: &[FRACTIONAL, PRIORITIES[0], PRIORITIES[1]],
-    dst: &[reg("cache-policy", Is::Fixed(U64))],
+    dst: &[reg("cache-policy", Is::Descriptor(U64))],
     src: &[val("fraction", Is::Fixed(F32)).optional()],
     needs: Needs::on(7, 4, &[AtLeast(80)]),
     legal: always,
@@ -48,7 +48,7 @@ pub const CREATEPOLICY_FRACTIONAL: Form = Form {
 pub const CREATEPOLICY_RANGE: Form = Form {
     words: &[".b64"],
     qualifiers: &[RANGE, PRIORITIES[0], PRIORITIES[1], maybe(Role::Space, &[GLOBAL])],
-    src: &[address("a"), val("primary-size", Is::Fixed(U32)), val("total-size", Is::Fixed(U32))],
+    src: &[address("a").in_bits(32), val("primary-size", Is::Fixed(U32)), val("total-size", Is::Fixed(U32))],
     legal: |u| check_named_space(u).map(|()| Needs::NONE),
     ..CREATEPOLICY_FRACTIONAL
 };
@@ -57,6 +57,6 @@ pub const CREATEPOLICY_RANGE: Form = Form {
 pub const CREATEPOLICY_CVT: Form = Form {
     words: &[".L2", ".b64"],
     qualifiers: &[CVT],
-    src: &[val("access-property", Is::Fixed(U64))],
+    src: &[val("access-property", Is::Descriptor(U64))],
     ..CREATEPOLICY_FRACTIONAL
 };

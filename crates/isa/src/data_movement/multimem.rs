@@ -144,7 +144,7 @@ pub const MULTIMEM_RED: Form = Form {
     opcode: "multimem.red",
     qualifiers: &[RED_ORDER, SCOPE, SPACE, OPS, INTEGERS],
     dst: &[],
-    src: &[address("a"), val("b", TYPE)],
+    src: &[address("a").in_bits(64), val("b", TYPE)],
     legal: |u| orders(u).and_then(|()| integer_op(u)),
     semantics: Semantics::Build(|x| {
         let access = AtomAccess {
@@ -167,7 +167,10 @@ pub const MULTIMEM_RED: Form = Form {
 pub const MULTIMEM_RED_FLOAT: Form = Form {
     words: &[".add"],
     qualifiers: &[RED_ORDER, SCOPE, SPACE, VEC, RED_FLOATS],
-    src: &[address("a"), vector("b", Is::Exactly(Role::Type), Role::Vec)],
+    src: &[
+        address("a").in_bits(64),
+        Operand { count: Count::Bare(Role::Vec), ..vector("b", Is::Exactly(Role::Type), Role::Vec) },
+    ],
     legal: |u| orders(u).and_then(|()| float(u)),
     ..MULTIMEM_RED
 };
@@ -182,7 +185,12 @@ pub const MULTIMEM_COPY: Form = Form {
         one_of(Role::Space2, &[SHARED_CTA]),
         maybe(Role::Flag, &[choice_if(".cp_mask", Value::Flag, Needs::on(9, 1, &[AtLeast(100)]))]),
     ],
-    src: &[address("dstMem"), address("srcMem"), val("size", WORD), val("byteMask", Is::Fixed(U16)).with(Role::Flag)],
+    src: &[
+        address("dstMem"),
+        address("srcMem"),
+        val("size", WORD),
+        val("byteMask", Is::Descriptor(U16)).with(Role::Flag),
+    ],
     needs: Needs::on(9, 1, SM_90),
     semantics: Semantics::Build(|x| copy(x, None)),
     ..UNSUPPORTED_FORM

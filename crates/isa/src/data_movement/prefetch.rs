@@ -19,7 +19,7 @@ pub const PREFETCH_LEVEL: Form = Form {
         must(Role::Mode, &[choice(".L1", Value::Flag), choice(".L2", Value::Flag)]),
     ],
     dst: &[],
-    src: &[address("a")],
+    src: &[address("a").in_bits(64)],
     needs: Needs::on(2, 0, &[AtLeast(20)]),
     legal: |u| check_named_space(u).map(|()| Needs::NONE),
     semantics: Semantics::Hint,
@@ -38,10 +38,23 @@ pub const PREFETCH_EVICT: Form = Form {
 /// `prefetch{.tensormap_space}.tensormap [a]`.
 pub const PREFETCH_TENSORMAP: Form = Form {
     words: &[".tensormap"],
+    src: &[address("a").in_bits(32)],
+    legal: |u| check_named_space(u).map(|()| Needs::NONE),
     qualifiers: &[maybe(Role::Space, &[CONST, choice(".param", Value::Space(StateSpace::ParamEntry))])],
     needs: Needs::on(8, 0, &[AtLeast(90)]),
     ..PREFETCH_LEVEL
 };
 
+/// The address of `prefetchu` is generic, and a variable is known to be in global memory.
+fn generic(u: &Use) -> Result<Needs, Reason> {
+    match u.named_space {
+        Some(named) if named != StateSpace::Global => {
+            Err(Reason::new(format!("the variable is in `.{}`, not in `.global`", named.name())))
+        }
+        _ => Ok(Needs::NONE),
+    }
+}
+
 /// `prefetchu.L1 [a]`.
-pub const PREFETCHU: Form = Form { opcode: "prefetchu", words: &[".L1"], qualifiers: &[], ..PREFETCH_LEVEL };
+pub const PREFETCHU: Form =
+    Form { opcode: "prefetchu", words: &[".L1"], qualifiers: &[], legal: generic, ..PREFETCH_LEVEL };

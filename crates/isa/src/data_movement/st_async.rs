@@ -22,7 +22,7 @@ pub const ST_ASYNC: Form = Form {
         maybe(Role::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]),
         must(Role::Type, TYPES_32_64),
     ],
-    src: &[address("a"), vector("b", Is::Like(Role::Type), Role::Vec), address("mbar")],
+    src: &[address("a").in_bits(32), vector("b", Is::Like(Role::Type), Role::Vec), address("mbar").in_bits(32)],
     needs: Needs::on(8, 1, SM_90),
     legal: |u| {
         let bits = u.ty(Role::Type).bits() * u32::from(u.count(Role::Vec));
@@ -70,8 +70,9 @@ pub const ST_ASYNC_RELEASE: Form = Form {
             ],
         ),
     ],
-    src: &[address("a"), val("b", Is::Relaxed(Role::Type))],
+    src: &[address("a").in_bits(32), val("b", Is::Exactly(Role::Type))],
     needs: Needs::on(8, 7, &[AtLeast(100)]),
+    legal: mmio_of_system,
     semantics: Semantics::Build(|x| {
         let scope = scope(x);
         let a = Access { space: StateSpace::Global, ..access(x.u, Order::Release, scope) };
@@ -81,6 +82,14 @@ pub const ST_ASYNC_RELEASE: Form = Form {
     ..UNSUPPORTED_FORM
 };
 
+/// What is mapped to a device is seen by the whole system.
+pub fn mmio_of_system(u: &Use) -> Result<Needs, Reason> {
+    if u.has(Role::Flag) && u.scope(Role::Scope) != Some(Scope::Sys) {
+        return Err(Reason::new("`.mmio` goes with `.sys` only").at(u.text(Role::Scope)));
+    }
+    Ok(Needs::NONE)
+}
+
 /// `st.bulk{.weak}{.shared::cta} [a], size, initval`.
 pub const ST_BULK: Form = Form {
     opcode: "st.bulk",
@@ -89,7 +98,7 @@ pub const ST_BULK: Form = Form {
         maybe(Role::Order, &[choice(".weak", Value::Flag)]),
         maybe(Role::Space, &[choice(".shared::cta", SHARED.value)]),
     ],
-    src: &[address("a"), val("size", Is::Any), operand("initval", Kind::Imm, Is::Fixed(B64))],
+    src: &[address("a"), val("size", Is::AddressOf(32)), operand("initval", Kind::Imm, Is::Fixed(B64))],
     needs: Needs::on(8, 6, &[AtLeast(100)]),
     semantics: Semantics::Build(|x| {
         let address = shared_address_of(x, 0);

@@ -30,7 +30,7 @@ pub const REPLACE_ADDRESS: Form = Form {
     words: &[".tile", ".b1024", ".global_address"],
     section: "Data Movement and Conversion Instructions: tensormap.replace",
     qualifiers: &[SPACE, must(Role::Type, &[ty(".b64", B64)])],
-    src: &[address("addr"), val("new_val", Is::Fixed(U64))],
+    src: &[address("addr").in_bits(32), val("new_val", Is::Fixed(U64))],
     needs: Needs::on(8, 3, TARGETS),
     semantics: Semantics::Build(|x| replace(x, Field::Address, 1)),
     ..UNSUPPORTED_FORM
@@ -40,7 +40,7 @@ pub const REPLACE_ADDRESS: Form = Form {
 pub const REPLACE_RANK: Form = Form {
     words: &[".tile", ".b1024", ".rank"],
     qualifiers: &[SPACE, B32_ONLY],
-    src: &[address("addr"), val("new_val", WORD)],
+    src: &[address("addr").in_bits(32), val("new_val", WORD)],
     semantics: Semantics::Build(|x| replace(x, Field::Rank, 1)),
     ..REPLACE_ADDRESS
 };
@@ -60,7 +60,7 @@ pub const REPLACE_DIM: Form = Form {
         SPACE,
         B32_ONLY,
     ],
-    src: &[address("addr"), operand("ord", Kind::Imm, WORD), val("new_val", WORD)],
+    src: &[address("addr").in_bits(32), operand("ord", Kind::Imm, WORD), val("new_val", WORD)],
     semantics: Semantics::Build(|x| {
         let field = match x.u.text(Role::Op) {
             ".box_dim" => Field::Box,
@@ -75,7 +75,7 @@ pub const REPLACE_DIM: Form = Form {
 /// `tensormap.replace.tile.global_stride{.ss}.b1024.b64 [addr], ord, new_val`.
 pub const REPLACE_STRIDE: Form = Form {
     words: &[".tile", ".b1024", ".global_stride"],
-    src: &[address("addr"), operand("ord", Kind::Imm, WORD), val("new_val", Is::Fixed(U64))],
+    src: &[address("addr").in_bits(32), operand("ord", Kind::Imm, WORD), val("new_val", Is::Fixed(U64))],
     semantics: Semantics::Build(|x| replace_one_of(x, Field::Stride)),
     ..REPLACE_ADDRESS
 };
@@ -97,7 +97,7 @@ pub const REPLACE_FIELD: Form = Form {
         SPACE,
         B32_ONLY,
     ],
-    src: &[address("addr"), operand("new_val", Kind::Imm, WORD)],
+    src: &[address("addr").in_bits(32), operand("new_val", Kind::Imm, WORD)],
     semantics: Semantics::Build(|x| {
         let field = match x.u.text(Role::Op) {
             ".elemtype" => Field::ElementType,

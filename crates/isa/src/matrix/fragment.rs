@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use handloom_ir::types::ScalarType;
+use handloom_ir::types::ScalarType::{self, *};
 
 use crate::form::*;
 use crate::target::Needs;
@@ -16,6 +16,17 @@ pub(super) const fn fragment(name: &'static str, is: fn(&Use) -> ScalarType, cou
         count: Count::Fragment(count),
         optional: false,
         when: When::Always,
+    }
+}
+
+/// The type whose registers hold elements of a type: bits, or for `.f16` pairs; for integers those of any sign.
+pub(crate) fn register_of(element: ScalarType) -> ScalarType {
+    match element {
+        F16 => F16x2,
+        BF16 | TF32 => TF32,
+        S8 | U8 => U32,
+        S32 | F32 | F64 => element,
+        _ => B32,
     }
 }
 

@@ -37,7 +37,7 @@ pub const LDMATRIX: Form = Form {
     section: "Warp-level matrix load instruction: ldmatrix",
     qualifiers: &[NUM, maybe(Role::Flag, &[choice(".trans", Value::Flag)]), SPACE],
     dst: &[R],
-    src: &[address("p")],
+    src: &[address("p").in_bits(32)],
     needs: Needs::on(6, 5, SM_75),
     semantics: Semantics::Warp(|x| {
         let words: Vec<Val> =
@@ -71,12 +71,14 @@ pub const LDMATRIX_B8: Form = Form {
     ..LDMATRIX
 };
 
-const SOURCE: Group = must(Role::Type2, &[choice(".b6x16_p32", Value::Flag), choice(".b4x16_p64", Value::Flag)]);
+/// What elements become, which is said before what they are.
+const FORMAT: Group = one_of(Role::Type, &[choice(".b8x16", Value::Flag)]);
+const SOURCE: Group = one_of(Role::Type2, &[choice(".b6x16_p32", Value::Flag), choice(".b4x16_p64", Value::Flag)]);
 
 /// `ldmatrix.sync.aligned.m8n16.num{.ss}.b8x16.src_fmt r, [p]`.
 pub const LDMATRIX_PACKED: Form = Form {
-    words: &[".sync", ".aligned", ".m8n16", ".b8x16"],
-    qualifiers: &[NUM, SPACE, SOURCE],
+    words: &[".sync", ".aligned", ".m8n16"],
+    qualifiers: &[NUM, SPACE, FORMAT, SOURCE],
     needs: NEW,
     semantics: Semantics::Warp(|x| {
         let (_, t) = group_and_lane(x);
@@ -105,8 +107,8 @@ pub const LDMATRIX_PACKED: Form = Form {
 
 /// `ldmatrix.sync.aligned.m16n16.num.trans{.ss}.b8x16.src_fmt r, [p]`.
 pub const LDMATRIX_PACKED_TRANS: Form = Form {
-    words: &[".sync", ".aligned", ".m16n16", ".trans", ".b8x16"],
-    qualifiers: &[SMALL_NUM, SPACE, SOURCE],
+    words: &[".sync", ".aligned", ".m16n16", ".trans"],
+    qualifiers: &[SMALL_NUM, SPACE, FORMAT, SOURCE],
     dst: &[R2],
     needs: NEW,
     semantics: Semantics::Warp(|x| {
@@ -143,7 +145,7 @@ pub const STMATRIX: Form = Form {
     opcode: "stmatrix",
     section: "Warp-level matrix store instruction: stmatrix",
     dst: &[],
-    src: &[address("p"), R],
+    src: &[address("p").in_bits(32), R],
     needs: Needs::on(7, 8, SM_90),
     semantics: Semantics::Warp(|x| {
         let words: Vec<Val> = x.srcs(1).into_iter().map(|word| rows(x, word)).collect();

@@ -2,7 +2,7 @@
 
 use handloom_ir::types::ScalarType::{self, *};
 
-use super::fragment::{self, bits, fragment, no_shape, registers};
+use super::fragment::{self, bits, fragment, no_shape, register_of, registers};
 use super::product;
 use super::shape::{MMA, mnk};
 use crate::form::*;
@@ -29,11 +29,11 @@ const FLOATS: &[Choice] = &[ty(".f16", F16), ty(".bf16", BF16), ty(".tf32", TF32
 const SMALL_FLOATS: &[Choice] = &[ty(".e4m3", B8), ty(".e5m2", B8), ty(".e3m2", B8), ty(".e2m3", B8), ty(".e2m1", B8)];
 const INTEGERS: &[Choice] = &[ty(".u8", U8), ty(".s8", S8), ty(".u4", B8), ty(".s4", B8)];
 
-const D: Operand = fragment("d", |u| register(u.ty(Role::Type)), |u| accumulators(u, Role::Type));
+const D: Operand = fragment("d", |u| register_of(u.ty(Role::Type)), |u| accumulators(u, Role::Type));
 const A: Operand = fragment("a", multiplicand, |u| n_a(u, 1));
 const A_SPARSE: Operand = fragment("a", multiplicand, |u| n_a(u, 2));
 const B: Operand = fragment("b", multiplicand, n_b);
-const C: Operand = fragment("c", |u| register(u.ty(Role::Type4)), |u| accumulators(u, Role::Type4));
+const C: Operand = fragment("c", |u| register_of(u.ty(Role::Type4)), |u| accumulators(u, Role::Type4));
 const META: Operand = reg("e", Is::Fixed(B32));
 const SEL: Operand = operand("f", Kind::Imm, WORD);
 const SCALE_A: Operand = reg("scale-a-data", Is::Fixed(B32));
@@ -80,11 +80,11 @@ pub const MMA_VOLTA: Form = Form {
         one_of(Role::Type3, ONLY_F16),
         one_of(Role::Type4, ACCUMULATOR),
     ],
-    dst: &[fragment("d", |u| register(u.ty(Role::Type)), |u| 2 * halved(u, Role::Type))],
+    dst: &[fragment("d", |u| register_of(u.ty(Role::Type)), |u| 2 * halved(u, Role::Type))],
     src: &[
         fragment("a", multiplicand, |_| 2),
         fragment("b", multiplicand, |_| 2),
-        fragment("c", |u| register(u.ty(Role::Type4)), |u| 2 * halved(u, Role::Type4)),
+        fragment("c", |u| register_of(u.ty(Role::Type4)), |u| 2 * halved(u, Role::Type4)),
     ],
     legal: |u| {
         if u.ty(Role::Type) == F16 && u.ty(Role::Type4) == F32 {
@@ -116,9 +116,9 @@ pub const MMA_SMALL: Form = Form {
     src: &[
         fragment("a", multiplicand, |_| 4),
         fragment("b", multiplicand, |_| 2),
-        fragment("c", |u| register(u.ty(Role::Type4)), |u| halved(u, Role::Type4)),
+        fragment("c", |u| register_of(u.ty(Role::Type4)), |u| halved(u, Role::Type4)),
     ],
-    dst: &[fragment("d", |u| register(u.ty(Role::Type)), |u| halved(u, Role::Type))],
+    dst: &[fragment("d", |u| register_of(u.ty(Role::Type)), |u| halved(u, Role::Type))],
     needs: Needs::on(8, 7, SM_120A),
     legal: |u| row_col(u).and_then(|()| same_accumulators(u)).map(|()| Needs::NONE),
     semantics: Semantics::Warp(product::product),
@@ -277,7 +277,7 @@ pub const MMA_SPO_SMALL: Form = Form {
     src: &[
         fragment("a", multiplicand, |_| 4),
         fragment("b", multiplicand, |_| 4),
-        fragment("c", |u| register(u.ty(Role::Type4)), |u| halved(u, Role::Type4)),
+        fragment("c", |u| register_of(u.ty(Role::Type4)), |u| halved(u, Role::Type4)),
         META,
         SEL,
     ],
@@ -305,13 +305,8 @@ pub const MMA_SPO_SCALED: Form = Form {
     ..MMA_SCALED
 };
 
-/// What a register of an accumulator is: pairs of `.f16` are words.
-fn register(t: ScalarType) -> ScalarType {
-    if t == F16 { B32 } else { t }
-}
-
 fn multiplicand(u: &Use) -> ScalarType {
-    if u.ty(Role::Type2) == F64 { F64 } else { B32 }
+    register_of(u.ty(Role::Type2))
 }
 
 fn accumulators(u: &Use, role: Role) -> u8 {
@@ -438,7 +433,6 @@ fn sparse_floats(u: &Use) -> Result<Needs, Reason> {
             match (shape, u.ty(Role::Type)) {
                 (".m16n8k64", F32) => (true, Needs::on(8, 4, SM_89)),
                 (".m16n8k64", _) => (true, Needs::on(8, 7, SM_120)),
-                (".m16n8k32", _) => (true, Needs::on(8, 7, SM_120)),
                 _ => (false, Needs::NONE),
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::form::Form;
 
-mod fragment;
+pub(crate) mod fragment;
 pub mod ldmatrix;
 pub mod mma;
 mod opaque;

@@ -2,7 +2,7 @@
 
 use handloom_ir::types::ScalarType::{self, *};
 
-use super::fragment::{bits, fragment, no_shape, registers, row_col};
+use super::fragment::{bits, fragment, no_shape, register_of, registers, row_col};
 use super::opaque;
 use super::shape::{WMMA, mnk};
 use crate::data_movement::memory::{GLOBAL, SHARED, SHARED_CTA};
@@ -35,7 +35,7 @@ pub const WMMA_LOAD: Form = Form {
     words: &[".sync"],
     section: "Warp-level Matrix Load Instruction: wmma.load",
     qualifiers: &[
-        must(Role::Op, &[choice(".a", Value::Tag(0)), choice(".b", Value::Tag(1))]),
+        lead(Role::Op, &[choice(".a", Value::Tag(0)), choice(".b", Value::Tag(1))]),
         ALIGNED,
         must(Role::LayoutA, ROW_COL),
         SHAPE,
@@ -43,7 +43,7 @@ pub const WMMA_LOAD: Form = Form {
         must(Role::Type, MULTIPLICANDS),
     ],
     dst: &[fragment("r", |u| register(u, Role::Type), |u| n_multiplicand(u, Role::Type, u.text(Role::Op) == ".a"))],
-    src: &[address("p"), STRIDE],
+    src: &[address("p").in_bits(32), STRIDE],
     needs: Needs::on(6, 0, SM_70),
     legal: |u| aligned(u).and_then(|()| multiplicand(u, Role::Type)).and_then(|n| sub_byte_layout(u).map(|()| n)),
     semantics: Semantics::Warp(opaque::load_multiplicand),
@@ -51,8 +51,14 @@ pub const WMMA_LOAD: Form = Form {
 
 /// `wmma.load.c.sync.aligned.layout.shape{.ss}.type r, [p]{, stride}`.
 pub const WMMA_LOAD_C: Form = Form {
-    words: &[".sync", ".c"],
-    qualifiers: &[ALIGNED, must(Role::LayoutA, ROW_COL), SHAPE, SPACE, must(Role::Type, ACCUMULATORS)],
+    qualifiers: &[
+        lead(Role::Op, &[choice(".c", Value::Tag(2))]),
+        ALIGNED,
+        must(Role::LayoutA, ROW_COL),
+        SHAPE,
+        SPACE,
+        must(Role::Type, ACCUMULATORS),
+    ],
     dst: &[fragment("r", |u| register(u, Role::Type), |u| n_accumulator(u, Role::Type))],
     legal: |u| aligned(u).and_then(|()| accumulator(u, Role::Type)),
     semantics: Semantics::Warp(opaque::load_accumulator),
@@ -62,10 +68,21 @@ pub const WMMA_LOAD_C: Form = Form {
 /// `wmma.store.d.sync.aligned.layout.shape{.ss}.type [p], r{, stride}`.
 pub const WMMA_STORE: Form = Form {
     opcode: "wmma.store",
-    words: &[".sync", ".d"],
+    qualifiers: &[
+        lead(Role::Op, &[choice(".d", Value::Tag(3))]),
+        ALIGNED,
+        must(Role::LayoutA, ROW_COL),
+        SHAPE,
+        SPACE,
+        must(Role::Type, ACCUMULATORS),
+    ],
     section: "Warp-level Matrix Store Instruction: wmma.store",
     dst: &[],
-    src: &[address("p"), fragment("r", |u| register(u, Role::Type), |u| n_accumulator(u, Role::Type)), STRIDE],
+    src: &[
+        address("p").in_bits(32),
+        fragment("r", |u| register(u, Role::Type), |u| n_accumulator(u, Role::Type)),
+        STRIDE,
+    ],
     semantics: Semantics::Warp(opaque::store),
     ..WMMA_LOAD_C
 };
@@ -84,7 +101,7 @@ pub const WMMA_HALF: Form = Form {
     section: "Warp-level Matrix Multiply-and-Accumulate Instruction: wmma.mma",
     qualifiers: &[ALIGNED, LAYOUT_A, LAYOUT_B, SHAPE, one_of(Role::Type, ONE_FLOAT), one_of(Role::Type4, ONE_FLOAT)],
     dst: &[D],
-    src: &[fragment("a", |_| B32, |_| 8), fragment("b", |_| B32, |_| 8), C],
+    src: &[fragment("a", |_| F16x2, |_| 8), fragment("b", |_| F16x2, |_| 8), C],
     needs: Needs::on(6, 0, SM_70),
     legal: |u| aligned(u).and_then(|()| wide_shape(u)),
     semantics: Semantics::Warp(opaque::product),
@@ -149,19 +166,14 @@ pub const WMMA_BIT: Form = Form {
         one_of(Role::Type4, &[ty(".s32", S32)]),
     ],
     dst: &[fragment("d", |_| S32, |_| 2)],
-    src: &[fragment("a", |_| B32, |_| 1), fragment("b", |_| B32, |_| 1), fragment("c", |_| S32, |_| 2)],
+    src: &[fragment("a", |_| U32, |_| 1), fragment("b", |_| U32, |_| 1), fragment("c", |_| S32, |_| 2)],
     needs: Needs::on(6, 3, SM_75),
     legal: |u| aligned(u).and_then(|()| row_col(u, "these types take")).map(|()| Needs::NONE),
     ..WMMA_HALF
 };
 
 fn register(u: &Use, role: Role) -> ScalarType {
-    match u.ty(role) {
-        F32 => F32,
-        F64 => F64,
-        S32 => S32,
-        _ => B32,
-    }
+    register_of(u.ty(role))
 }
 
 /// Fragments of `.f16` hold each element twice.

@@ -1,5 +1,6 @@
 //! `suld`, `sust`, `sured`, `suq`: surfaces.
 
+use handloom_ir::num::image::Kind as Object;
 use handloom_ir::simt::build::Addr;
 use handloom_ir::simt::{Access, AtomAccess, ImageOp, Op, OutOfRange, Surface, Unit, Val};
 use handloom_ir::types::ScalarType::*;
@@ -27,6 +28,10 @@ const PLAIN_GEOMETRY: Group = must(
     Role::Shape,
     &[choice(".1d", Value::Count(1)), choice(".2d", Value::Count(2)), choice(".3d", Value::Count(4))],
 );
+/// In bytes.
+const BYTES: Group = lead(Role::Half, &[choice(".b", Value::Flag)]);
+/// By the format of the surface.
+const FORMATTED: Group = lead(Role::Half, &[choice(".p", Value::Flag)]);
 const VEC: Group = maybe(Role::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]);
 const BITS: Group = must(Role::Type, &[ty(".b8", B8), ty(".b16", B16), ty(".b32", B32), ty(".b64", B64)]);
 const CLAMP: Group =
@@ -42,7 +47,7 @@ const STORE_COP: Group = maybe(
 /// The surface and a place in it.
 const PLACE: Operand = Operand {
     name: "a, b",
-    kind: Kind::Point,
+    kind: Kind::Texel(Object::Surface),
     is: Is::Fixed(S32),
     count: Count::By(Role::Shape),
     optional: false,
@@ -52,9 +57,9 @@ const PLACE: Operand = Operand {
 /// `suld.b.geom{.cop}{.vec}.dtype.clamp d, [a, b]`.
 pub const SULD: Form = Form {
     opcode: "suld",
-    words: &[".b"],
+    words: &[],
     section: "Surface Instructions: suld",
-    qualifiers: &[GEOMETRY, LOAD_COP, VEC, BITS, CLAMP],
+    qualifiers: &[BYTES, GEOMETRY, LOAD_COP, VEC, BITS, CLAMP],
     dst: &[vector("d", Is::Relaxed(Role::Type), Role::Vec)],
     src: &[PLACE],
     needs: Needs::ptx(1, 5),
@@ -66,7 +71,7 @@ pub const SULD: Form = Form {
 pub const SUST: Form = Form {
     opcode: "sust",
     section: "Surface Instructions: sust",
-    qualifiers: &[GEOMETRY, STORE_COP, VEC, BITS, CLAMP],
+    qualifiers: &[BYTES, GEOMETRY, STORE_COP, VEC, BITS, CLAMP],
     dst: &[],
     src: &[PLACE, vector("c", Is::Relaxed(Role::Type), Role::Vec)],
     semantics: Semantics::Warp(store),
@@ -75,8 +80,7 @@ pub const SUST: Form = Form {
 
 /// `sust.p.geom{.vec}.b32.clamp [a, b], c`.
 pub const SUST_P: Form = Form {
-    words: &[".p"],
-    qualifiers: &[GEOMETRY, STORE_COP, VEC, must(Role::Type, &[ty(".b32", B32)]), CLAMP],
+    qualifiers: &[FORMATTED, GEOMETRY, STORE_COP, VEC, must(Role::Type, &[ty(".b32", B32)]), CLAMP],
     needs: Needs::on(2, 0, SM_20),
     semantics: Semantics::Warp(store_formatted),
     ..SUST
@@ -98,6 +102,7 @@ pub const SURED: Form = Form {
     opcode: "sured",
     section: "Surface Instructions: sured",
     qualifiers: &[
+        BYTES,
         OPS,
         PLAIN_GEOMETRY,
         must(Role::Type, &[ty(".u32", U32), ty(".u64", U64), ty(".s32", S32), ty(".b32", B32), ty(".s64", S64)]),
@@ -112,8 +117,7 @@ pub const SURED: Form = Form {
 
 /// `sured.p.op.geom.ctype.clamp [a, b], c`.
 pub const SURED_P: Form = Form {
-    words: &[".p"],
-    qualifiers: &[OPS, PLAIN_GEOMETRY, must(Role::Type, &[ty(".b32", B32), ty(".b64", B64)]), CLAMP],
+    qualifiers: &[FORMATTED, OPS, PLAIN_GEOMETRY, must(Role::Type, &[ty(".b32", B32), ty(".b64", B64)]), CLAMP],
     legal: |u| reduction(u, true),
     semantics: Semantics::Warp(|x| reduce(x, Unit::Accesses)),
     ..SURED
@@ -137,7 +141,7 @@ pub const SUQ: Form = Form {
         ],
     )],
     dst: &[reg("d", Is::Fixed(B32))],
-    src: &[address("a")],
+    src: &[Operand { is: Is::Handle(&[Object::Surface]), ..address("a") }],
     needs: Needs::ptx(1, 5),
     legal: always,
     semantics: Semantics::Warp(|x| ask(x, query(x.u), None)),

@@ -18,8 +18,8 @@ const SECTION: &str = "Parallel Synchronization and Communication Instructions: 
 
 /// `clusterlaunchcontrol.try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128 [addr], [mbar]`.
 pub const TRY_CANCEL: Form = Form {
-    opcode: "clusterlaunchcontrol.try_cancel",
-    words: &[".async", COMPLETE_TX, ".b128"],
+    opcode: "clusterlaunchcontrol.try_cancel.async",
+    words: &[COMPLETE_TX, ".b128"],
     section: "Parallel Synchronization and Communication Instructions: clusterlaunchcontrol.try_cancel",
     qualifiers: &[
         maybe(Role::Space, &[SHARED_CTA]),
@@ -52,10 +52,14 @@ pub const IS_CANCELED: Form = Form {
     ..TRY_CANCEL
 };
 
+/// The type of a coordinate, then that of the response.
+const OF_RESPONSE: &[Group] = &[one_of(Role::Type, &[ty(".b32", B32)]), one_of(Role::Type2, &[ty(".b128", B128)])];
+
 /// `clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {x, y, z, w}, try_cancel_response`.
 pub const FIRST_CTAID: Form = Form {
     opcode: "clusterlaunchcontrol.query_cancel.get_first_ctaid",
-    words: &[".v4", ".b32", ".b128"],
+    words: &[".v4"],
+    qualifiers: OF_RESPONSE,
     dst: &[Operand {
         name: "xdim",
         kind: Kind::Vector,
@@ -76,7 +80,8 @@ pub const FIRST_CTAID: Form = Form {
 /// `clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 reg, try_cancel_response`.
 pub const FIRST_CTAID_X: Form = Form {
     opcode: "clusterlaunchcontrol.query_cancel.get_first_ctaid::x",
-    words: &[".b32", ".b128"],
+    words: &[],
+    qualifiers: OF_RESPONSE,
     dst: &[reg("reg", Is::Fixed(B32))],
     semantics: Semantics::Build(|x| {
         let value = word(x, 0);
@@ -88,7 +93,8 @@ pub const FIRST_CTAID_X: Form = Form {
 /// `clusterlaunchcontrol.query_cancel.get_first_ctaid::y.b32.b128 reg, try_cancel_response`.
 pub const FIRST_CTAID_Y: Form = Form {
     opcode: "clusterlaunchcontrol.query_cancel.get_first_ctaid::y",
-    words: &[".b32", ".b128"],
+    words: &[],
+    qualifiers: OF_RESPONSE,
     dst: &[reg("reg", Is::Fixed(B32))],
     semantics: Semantics::Build(|x| {
         let value = word(x, 1);
@@ -100,7 +106,8 @@ pub const FIRST_CTAID_Y: Form = Form {
 /// `clusterlaunchcontrol.query_cancel.get_first_ctaid::z.b32.b128 reg, try_cancel_response`.
 pub const FIRST_CTAID_Z: Form = Form {
     opcode: "clusterlaunchcontrol.query_cancel.get_first_ctaid::z",
-    words: &[".b32", ".b128"],
+    words: &[],
+    qualifiers: OF_RESPONSE,
     dst: &[reg("reg", Is::Fixed(B32))],
     semantics: Semantics::Build(|x| {
         let value = word(x, 2);

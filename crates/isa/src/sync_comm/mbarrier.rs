@@ -30,7 +30,7 @@ const RELEASE: Group =
 const ACQUIRE: Group =
     maybe(Role::Order, &[choice_if(".acquire", Value::Order(Order::Acquire), Needs::ptx(8, 0)), RELAXED]);
 const SM_80_NEEDS: Needs = Needs::on(7, 0, &[AtLeast(80)]);
-const STATE: Operand = operand("state", Kind::RegOrSink, Is::Fixed(B64));
+const STATE: Operand = operand("state", Kind::RegOrSink, Is::Descriptor(U64));
 const ONLY_SINK: Operand = operand("_", Kind::Sink, Is::Any);
 
 /// `mbarrier.init{.shared}.b64 [addr], count`.
@@ -187,7 +187,7 @@ pub const TEST_WAIT: Form = Form {
     section: "Parallel Synchronization and Communication Instructions: mbarrier.test_wait / mbarrier.try_wait",
     qualifiers: &[ACQUIRE, SCOPE, SPACE],
     dst: &[reg("waitComplete", Is::Fixed(Pred))],
-    src: &[address("addr"), val("state", Is::Fixed(B64))],
+    src: &[address("addr"), val("state", Is::Descriptor(U64))],
     legal: paired,
     semantics: Semantics::Timed {
         now: |x| test(x, x.src(1)),
@@ -221,7 +221,7 @@ pub const TEST_WAIT_PARITY: Form = Form {
 /// `mbarrier.try_wait{.sem.scope}{.shared}.b64 waitComplete, [addr], state{, suspendTimeHint}`.
 pub const TRY_WAIT: Form = Form {
     opcode: "mbarrier.try_wait",
-    src: &[address("addr"), val("state", Is::Fixed(B64)), val("suspendTimeHint", WORD).optional()],
+    src: &[address("addr"), val("state", Is::Descriptor(U64)), val("suspendTimeHint", WORD).optional()],
     needs: Needs::on(7, 8, SM_90),
     ..TEST_WAIT
 };
@@ -240,7 +240,7 @@ pub const PENDING_COUNT: Form = Form {
     section: "Parallel Synchronization and Communication Instructions: mbarrier.pending_count",
     qualifiers: &[],
     dst: &[reg("count", WORD)],
-    src: &[val("state", Is::Fixed(B64))],
+    src: &[val("state", Is::Descriptor(U64))],
     semantics: Semantics::Build(|x| {
         let low = x.b.half(x.src(0), false);
         let count = x.b.and(low, Val::Imm(PENDING, Ty::B32));

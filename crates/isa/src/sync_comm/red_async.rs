@@ -6,6 +6,7 @@ use handloom_ir::types::{AtomOp, Order, Scope, StateSpace};
 
 use super::atomic::operation;
 use crate::data_movement::memory::*;
+use crate::data_movement::st_async::mmio_of_system;
 use crate::data_movement::transfer::*;
 use crate::form::*;
 use crate::target::Needs;
@@ -25,7 +26,7 @@ pub const RED_ASYNC_INC: Form = Form {
         must(Role::Op, &[choice(".inc", Value::Atom(AtomOp::Inc)), choice(".dec", Value::Atom(AtomOp::Dec))]),
         must(Role::Type, &[ty(".u32", U32)]),
     ],
-    src: &[address("a"), val("b", TYPE), address("mbar")],
+    src: &[address("a").in_bits(32), val("b", TYPE), address("mbar").in_bits(32)],
     needs: Needs::on(8, 1, SM_90),
     semantics: Semantics::Build(|x| {
         let (ty, op, space) = (x.u.ty(Role::Type), operation(x.u), shared_space(x.u));
@@ -81,13 +82,9 @@ pub const RED_ASYNC_RELEASE: Form = Form {
         maybe(Role::Space, &[GLOBAL]),
         must(Role::Type, &[ty(".u32", U32), ty(".s32", S32), ty(".u64", U64), ty(".s64", S64)]),
     ],
-    src: &[address("a"), val("b", TYPE)],
+    src: &[address("a").in_bits(32), val("b", TYPE)],
     needs: Needs::on(8, 7, &[AtLeast(100)]),
-    legal: |u| match u.text(Role::Scope) {
-        ".sys" => Ok(Needs::NONE),
-        _ if !u.has(Role::Flag) => Ok(Needs::NONE),
-        scope => Err(Reason::new("`.mmio` wants `.sys`").at(scope)),
-    },
+    legal: mmio_of_system,
     semantics: Semantics::Build(|x| {
         let access = AtomAccess {
             op: AtomOp::Add,

@@ -11,6 +11,9 @@ use crate::words::*;
 const SECTION: &str = "TensorCore 5th Generation Instructions: tcgen05.mma";
 /// Integers are for single architectures.
 const I8: Needs = Needs::on(8, 6, &[TargetGate::Arch(100), TargetGate::Arch(101), TargetGate::Arch(110)]);
+/// Of a product that scales what it adds to.
+const SCALED_SUM: Needs =
+    Needs::on(8, 6, &[TargetGate::Arch(100), TargetGate::Arch(103), TargetGate::Family(100, Version::new(8, 8))]);
 const MXF4NVF4: Needs = Needs::on(8, 7, ARCH_100);
 const ARCHS: &[TargetGate] =
     &[TargetGate::Arch(100), TargetGate::Arch(101), TargetGate::Arch(103), TargetGate::Arch(110)];
@@ -56,12 +59,12 @@ const COLLECTOR: Group = maybe(
 const ASHIFT: Group = maybe(Role::Flag, &[choice(".ashift", Value::Flag)]);
 const BLOCK_SCALE: Group = must(Role::Flag3, &[choice(".block_scale", Value::Flag)]);
 
-const D: Operand = tmem("d-tmem");
-const A: Operand = tmem("a-tmem");
-const A_DESC: Operand = val("a-desc", Is::Fixed(B64));
-const B_DESC: Operand = val("b-desc", Is::Fixed(B64));
-const META: Operand = tmem("sp-meta-tmem");
-const IDESC: Operand = val("idesc", Is::Fixed(B32));
+const D: Operand = tmem_of_product("d-tmem");
+const A: Operand = tmem_of_product("a-tmem");
+const A_DESC: Operand = val("a-desc", Is::Descriptor(U64));
+const B_DESC: Operand = val("b-desc", Is::Descriptor(U64));
+const META: Operand = tmem_of_product("sp-meta-tmem");
+const IDESC: Operand = val("idesc", Is::Descriptor(U32));
 const LANES: Operand = Operand {
     name: "disable-output-lane",
     kind: Kind::Vector,
@@ -71,9 +74,10 @@ const LANES: Operand = Operand {
     when: When::Always,
 };
 const ENABLE: Operand = operand("enable-input-d", Kind::Pred { negatable: true }, Is::Fixed(Pred));
-const SCALE_D: Operand = operand("scale-input-d", Kind::Imm, WORD).optional();
-const SCALE_A: Operand = tmem("scale-A-tmem");
-const SCALE_B: Operand = tmem("scale-B-tmem");
+const SCALE_D: Operand =
+    operand("scale-input-d", Kind::Imm, WORD).optional().when(When::Word(Role::Mode, &[".kind::f16", ".kind::tf32"]));
+const SCALE_A: Operand = tmem_of_product("scale-A-tmem");
+const SCALE_B: Operand = tmem_of_product("scale-B-tmem");
 
 /// `tcgen05.mma.cta_group.kind{.collector_usage} [d-tmem], a-desc, b-desc, idesc, enable-input-d{, scale-input-d}`.
 pub const MMA: Form = Form {
@@ -173,6 +177,7 @@ pub const SP_SCALED: Form = Form {
     section: SECTION_SP,
     src: &[D, A_DESC, B_DESC, META, IDESC, SCALE_A, SCALE_B, ENABLE],
     semantics: Semantics::Warp(ops::product::<false, true, false, false>),
+    legal: sparse_vector_size,
     ..MMA_SCALED
 };
 
@@ -205,7 +210,7 @@ const B_COLLECTOR: Group = maybe(
         choice(".collector::b3::discard", Value::Flag),
     ],
 );
-const ZEROS: Operand = val("zero-column-mask-desc", Is::Fixed(B64)).optional();
+const ZEROS: Operand = val("zero-column-mask-desc", Is::Descriptor(U64)).optional();
 
 /// `tcgen05.mma.ws.cta_group::1.kind{.collector_usage} [d-tmem], a-desc, b-desc, idesc, enable-input-d{, zero-column-mask-desc}`.
 pub const WS: Form = Form {
@@ -241,16 +246,19 @@ pub const WS_SP_TMEM: Form = Form {
     ..WS_SP
 };
 
-/// `N`: operands without `scale-input-d`, which two kinds have. The assembler takes it with integers too, and forgets it. Shifted rows are not kept.
+/// `N`: operands without `scale-input-d`. Shifted rows are not kept.
 fn plain<const N: usize>(u: &Use) -> Result<Needs, Reason> {
     no_variable(u)?;
-    if u.n_src > N && u.text(Role::Mode) == ".kind::f8f6f4" {
-        return Err(Reason::new("`.kind::f8f6f4` does not scale `d`").at(u.text(Role::Mode)));
-    }
     if u.has(Role::Flag) && matches!(u.text(Role::Sem), ".collector::a::use" | ".collector::a::fill") {
         return Err(Reason::new("`.ashift` does not go with this use of the collector").at(u.text(Role::Sem)));
     }
-    Ok(Needs::NONE)
+    Ok(if u.n_src > N { SCALED_SUM } else { Needs::NONE })
+}
+
+/// Of elements of four bits, half of which are zero, families of targets know nothing.
+fn sparse_vector_size(u: &Use) -> Result<Needs, Reason> {
+    vector_size(u)?;
+    Ok(if u.text(Role::Mode) == ".kind::mxf8f6f4" { Needs::NONE } else { Needs::on(8, 6, ARCHS) })
 }
 
 fn vector_size(u: &Use) -> Result<Needs, Reason> {

@@ -1,5 +1,6 @@
 //! `tex`: reads a texture.
 
+use handloom_ir::num::image::Kind as Object;
 use handloom_ir::simt::build::Addr;
 use handloom_ir::simt::{Access, Cvt, Fetch, Geometry, ImageOp, Lod, Op, Pure, Reg, Val};
 use handloom_ir::types::ScalarType::{self, *};
@@ -29,6 +30,11 @@ const RESULT: Group = one_of(
     Role::Type,
     &[ty(".u32", U32), ty(".s32", S32), ty_if(".f16", F16, Needs::on(4, 2, SM_53)), ty(".f32", F32)],
 );
+/// The type of results that are pairs.
+const PAIR: Group = one_of(Role::Type, &[ty(".f16x2", F16x2)]);
+const BASE: Group = lead(Role::Mode, &[choice(".base", Value::Flag)]);
+const LEVEL: Group = lead(Role::Mode, &[choice(".level", Value::Flag)]);
+const GRAD: Group = lead(Role::Mode, &[choice(".grad", Value::Flag)]);
 const COORDINATE: Group = one_of(Role::Type2, &[ty(".s32", S32), ty(".f32", F32)]);
 const V4: Operand = Operand {
     name: "d",
@@ -38,11 +44,11 @@ const V4: Operand = Operand {
     optional: false,
     when: When::Always,
 };
-const V2: Operand = Operand { is: Is::Fixed(F16x2), count: Count::Fixed(2), ..V4 };
+const V2: Operand = Operand { is: Is::Fixed(F16x2), count: Count::Every(|_| 2), ..V4 };
 /// The texture and a place in it.
 pub const PLACE: Operand = Operand {
     name: "a, c",
-    kind: Kind::Point,
+    kind: Kind::Texel(Object::Texture),
     is: Is::Of(coordinate_type),
     count: Count::By(Role::Shape),
     optional: false,
@@ -65,7 +71,9 @@ const GRADIENT: Operand = Operand {
     optional: false,
     when: When::Always,
 };
-const DEPTH: Operand = val("f", Is::Fixed(F32)).optional();
+const DEPTH: Operand = val("f", Is::Fixed(F32))
+    .optional()
+    .when(When::All(&[When::Word(Role::Type2, &[".f32"]), When::Not(Role::Shape, &[".3d"])]));
 
 /// `tex.geom.v4.dtype.ctype d, [a, {b,} c]{, e}{, f}`.
 pub const TEX: Form = Form {
@@ -81,11 +89,13 @@ pub const TEX: Form = Form {
 };
 
 /// `tex.base.geom.v4.dtype.ctype d, [a, {b,} c]{, e}{, f}`.
-pub const TEX_BASE: Form = Form { words: &[".base", ".v4"], needs: Needs::on(3, 1, SM_20), ..TEX };
+pub const TEX_BASE: Form =
+    Form { words: &[".v4"], qualifiers: &[BASE, GEOMETRY, RESULT, COORDINATE], needs: Needs::on(3, 1, SM_20), ..TEX };
 
 /// `tex.level.geom.v4.dtype.ctype d, [a, {b,} c], lod{, e}{, f}`.
 pub const TEX_LEVEL: Form = Form {
-    words: &[".level", ".v4"],
+    words: &[".v4"],
+    qualifiers: &[LEVEL, GEOMETRY, RESULT, COORDINATE],
     src: &[PLACE, val("lod", Is::Like(Role::Type2)), OFFSETS, DEPTH],
     semantics: Semantics::Warp(|x| look(x, Lod::Level, None)),
     ..TEX_BASE
@@ -93,7 +103,8 @@ pub const TEX_LEVEL: Form = Form {
 
 /// `tex.grad.geom.v4.dtype.ctype d, [a, {b,} c], dPdx, dPdy{, e}{, f}`.
 pub const TEX_GRAD: Form = Form {
-    words: &[".grad", ".v4"],
+    words: &[".v4"],
+    qualifiers: &[GRAD, GEOMETRY, RESULT, COORDINATE],
     src: &[PLACE, GRADIENT, Operand { name: "dPdy", ..GRADIENT }, OFFSETS, DEPTH],
     semantics: Semantics::Warp(|x| look(x, Lod::Gradient, None)),
     ..TEX_BASE
@@ -101,19 +112,20 @@ pub const TEX_GRAD: Form = Form {
 
 /// `tex.geom.v2.f16x2.ctype d, [a, {b,} c]{, e}{, f}`.
 pub const TEX_PAIR: Form = Form {
-    words: &[".v2", ".f16x2"],
-    qualifiers: &[GEOMETRY, COORDINATE],
+    words: &[".v2"],
+    qualifiers: &[GEOMETRY, PAIR, COORDINATE],
     dst: &[V2],
     needs: Needs::on(4, 2, SM_53),
     ..TEX
 };
 
 /// `tex.base.geom.v2.f16x2.ctype d, [a, {b,} c]{, e}{, f}`.
-pub const TEX_BASE_PAIR: Form = Form { words: &[".base", ".v2", ".f16x2"], ..TEX_PAIR };
+pub const TEX_BASE_PAIR: Form = Form { words: &[".v2"], qualifiers: &[BASE, GEOMETRY, PAIR, COORDINATE], ..TEX_PAIR };
 
 /// `tex.level.geom.v2.f16x2.ctype d, [a, {b,} c], lod{, e}{, f}`.
 pub const TEX_LEVEL_PAIR: Form = Form {
-    words: &[".level", ".v2", ".f16x2"],
+    words: &[".v2"],
+    qualifiers: &[LEVEL, GEOMETRY, PAIR, COORDINATE],
     src: &[PLACE, val("lod", Is::Like(Role::Type2)), OFFSETS, DEPTH],
     semantics: Semantics::Warp(|x| look(x, Lod::Level, None)),
     ..TEX_PAIR
@@ -121,7 +133,8 @@ pub const TEX_LEVEL_PAIR: Form = Form {
 
 /// `tex.grad.geom.v2.f16x2.ctype d, [a, {b,} c], dPdx, dPdy{, e}{, f}`.
 pub const TEX_GRAD_PAIR: Form = Form {
-    words: &[".grad", ".v2", ".f16x2"],
+    words: &[".v2"],
+    qualifiers: &[GRAD, GEOMETRY, PAIR, COORDINATE],
     src: &[PLACE, GRADIENT, Operand { name: "dPdy", ..GRADIENT }, OFFSETS, DEPTH],
     semantics: Semantics::Warp(|x| look(x, Lod::Gradient, None)),
     ..TEX_PAIR
@@ -226,7 +239,7 @@ fn look(x: &mut Cx<'_, '_>, lod: Lod, gather: Option<u8>) {
     let dst: Vec<Reg> = (0..4).map(|_| x.b.reg(Ty::B32)).collect();
     x.b.push(Op::Image(ImageOp::Fetch(fetch)), dst.clone(), src);
     let texel: Vec<Val> = dst.into_iter().map(Val::Reg).collect();
-    let n = if !x.u.has(Role::Type) {
+    let n = if x.u.ty(Role::Type) == F16x2 {
         for (i, two) in texel.chunks_exact(2).enumerate() {
             let [low, high] = [0, 1].map(|k| half(x, two[k]));
             let both = x.b.pack(low, high);

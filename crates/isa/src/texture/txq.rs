@@ -11,6 +11,8 @@ use crate::target::Needs;
 use crate::words::*;
 
 const SECTION: &str = "Texture Instructions: txq";
+/// The texture that is asked, or the sampler.
+const TEXTURE: Operand = Operand { is: Is::Handle(&[ObjectKind::Texture, ObjectKind::Sampler]), ..address("a") };
 
 /// `txq.query.b32 d, [a]`.
 pub const TXQ: Form = Form {
@@ -37,7 +39,7 @@ pub const TXQ: Form = Form {
         ],
     )],
     dst: &[reg("d", Is::Fixed(B32))],
-    src: &[address("a")],
+    src: &[TEXTURE],
     needs: Needs::ptx(1, 5),
     legal: always,
     semantics: Semantics::Warp(|x| ask(x, query(x.u), None)),
@@ -45,12 +47,12 @@ pub const TXQ: Form = Form {
 
 /// `txq.level.query.b32 d, [a], lod`.
 pub const TXQ_LEVEL: Form = Form {
-    words: &[".level", ".b32"],
-    qualifiers: &[must(
-        Role::Op,
-        &[choice(".width", Value::Flag), choice(".height", Value::Flag), choice(".depth", Value::Flag)],
-    )],
-    src: &[address("a"), val("lod", WORD)],
+    words: &[".b32"],
+    qualifiers: &[
+        lead(Role::Mode, &[choice(".level", Value::Flag)]),
+        must(Role::Op, &[choice(".width", Value::Flag), choice(".height", Value::Flag), choice(".depth", Value::Flag)]),
+    ],
+    src: &[TEXTURE, val("lod", WORD)],
     needs: Needs::on(4, 3, SM_30),
     semantics: Semantics::Warp(|x| {
         let lod = x.src(1);
@@ -69,7 +71,7 @@ pub const ISTYPEP: Form = Form {
     )],
     words: &[],
     dst: &[reg("p", Is::Fixed(Pred))],
-    src: &[reg("a", Is::Fixed(U64))],
+    src: &[reg("a", Is::Descriptor(U64))],
     needs: Needs::on(4, 0, SM_30),
     semantics: Semantics::Warp(|x| {
         let kind = match x.u.text(Role::Op) {

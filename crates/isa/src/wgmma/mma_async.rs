@@ -5,6 +5,7 @@ use handloom_ir::types::ScalarType::{self, *};
 
 use super::product::product;
 use crate::form::*;
+use crate::matrix::fragment::register_of;
 use crate::matrix::shape::{SHAPE_64, mnk};
 use crate::target::{Needs, TargetGate};
 use crate::words::*;
@@ -19,20 +20,20 @@ const D: Operand = Operand {
     name: "d",
     kind: Kind::Vector,
     is: Is::Of(d_type),
-    count: Count::Fragment(n_d),
+    count: Count::Every(n_d),
     optional: false,
     when: When::Always,
 };
 const A: Operand = Operand {
     name: "a",
     kind: Kind::Vector,
-    is: Is::Fixed(B32),
+    is: Is::Of(|u| register_of(u.ty(Role::Type2))),
     count: Count::Fixed(4),
     optional: false,
     when: When::Always,
 };
-const A_DESC: Operand = val("a-desc", Is::Fixed(B64));
-const B_DESC: Operand = val("b-desc", Is::Fixed(B64));
+const A_DESC: Operand = val("a-desc", Is::Descriptor(U64));
+const B_DESC: Operand = val("b-desc", Is::Descriptor(U64));
 const META: Operand = reg("sp-meta", Is::Fixed(B32));
 const SEL: Operand = operand("sp-sel", Kind::Imm, WORD);
 const SCALE_D: Operand = operand("scale-d", Kind::Pred { negatable: true }, Is::Fixed(Pred));
@@ -181,10 +182,7 @@ pub const WAIT_GROUP: Form = Form {
 };
 
 fn d_type(u: &Use) -> ScalarType {
-    match u.ty(Role::Type) {
-        F16 => B32,
-        other => other,
-    }
+    register_of(u.ty(Role::Type))
 }
 
 /// 64 rows of `n` over 128 threads: half as many registers as columns, and half of that for pairs.

@@ -90,22 +90,22 @@ fn products(form: &'static Form, visit: &mut dyn FnMut(&Use)) {
 fn n_values(u: &Use, operand: &Operand) -> usize {
     match operand.count {
         Count::One => 1,
-        Count::By(role) => usize::from(u.count(role)),
+        Count::By(role) | Count::Bare(role) => usize::from(u.count(role)),
         Count::Fixed(n) => usize::from(n),
-        Count::Fragment(f) => usize::from(f(u)),
+        Count::Fragment(f) | Count::Every(f) => usize::from(f(u)),
     }
 }
 
 fn scalar(u: &Use, operand: &Operand) -> ScalarType {
     match operand.is {
-        Is::Fixed(t) | Is::Only(t) => t,
+        Is::Fixed(t) | Is::Only(t) | Is::Descriptor(t) => t,
         Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => u.ty(s),
         Is::Twice(s) => match u.ty(s).bits() {
             16 => ScalarType::B32,
             _ => ScalarType::B64,
         },
         Is::Of(f) => f(u),
-        Is::Address | Is::Any => ScalarType::B64,
+        Is::Address | Is::AddressOf(_) | Is::Handle(_) | Is::Any => ScalarType::B64,
     }
 }
 
@@ -115,7 +115,7 @@ fn argument(u: &Use, operand: &Operand) -> Arg {
     if operand.kind == Kind::Address {
         return Arg::Addr(Addr { base: Val::Imm(64, Ty::B64), offset: 0 });
     }
-    if operand.kind == Kind::Point {
+    if matches!(operand.kind, Kind::Point | Kind::Texel(_)) {
         let coordinates = vec![Val::Imm(1, t.ty()); n_values(u, operand)];
         let at = Place { addr: Addr { base: Val::Imm(64, Ty::B64), offset: 0 }, is_param: false };
         return Arg::Point(Point { at, sampler: None, coordinates });

@@ -313,11 +313,11 @@ fn spelled(m: &Match) -> String {
 
 fn type_of(u: &Use, operand: &Operand) -> ScalarType {
     match operand.is {
-        Is::Fixed(t) | Is::Only(t) => t,
+        Is::Fixed(t) | Is::Only(t) | Is::Descriptor(t) => t,
         Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => u.ty(s),
         Is::Twice(s) => [ScalarType::B32, ScalarType::B64][usize::from(u.ty(s).bits() == 32)],
         Is::Of(f) => f(u),
-        Is::Address | Is::Any => panic!("value instructions have no such operand"),
+        Is::Address | Is::AddressOf(_) | Is::Handle(_) | Is::Any => panic!("value instructions have no such operand"),
     }
 }
 
@@ -363,9 +363,9 @@ fn every_legal_product_is_well_typed() {
                 let mut values = Vec::new();
                 let count = |o: &Operand| match o.count {
                     Count::One => 1,
-                    Count::By(role) => usize::from(u.count(role)),
+                    Count::By(role) | Count::Bare(role) => usize::from(u.count(role)),
                     Count::Fixed(n) => usize::from(n),
-                    Count::Fragment(_) => panic!("value instructions have no fragments"),
+                    Count::Fragment(_) | Count::Every(_) => panic!("value instructions have no fragments"),
                 };
                 for operand in &form.src[..n_src] {
                     let t = type_of(&u, operand);
