@@ -7,21 +7,18 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use handloom_audit::{Access, Does, Event, Met, Proxy, ProxyFence, Site, Thread, Turn};
 use handloom_diag::Span;
-use handloom_diag::hash::FastMap;
 use handloom_ir::types::{Order, Scope, StateSpace};
 use handloom_runtime::Finding;
 
-/// How far each thread is known.
-type Clock = FastMap<Thread, u64>;
+/// How far each thread is known, by its number; 0, or no place: not at all.
+type Clock = Vec<u64>;
 
 /// What somebody tells, and how far it reaches.
 type Told = (Scope, Thread, Clock);
 
 fn join(to: &mut Clock, from: &Clock) {
-    for (who, n) in from {
-        let there = to.entry(*who).or_default();
-        *there = (*there).max(*n);
-    }
+    to.resize(to.len().max(from.len()), 0);
+    to.iter_mut().zip(from).for_each(|(there, n)| *there = (*there).max(*n));
 }
 
 /// An access with its moment.
@@ -31,9 +28,8 @@ struct Did {
     /// Its number among the events of its thread, and what came before it.
     number: u64,
     before: Clock,
-    /// The number of its thread, and the same by numbers of threads: 0 is not known.
+    /// The number of its thread.
     who: usize,
-    knows: Vec<u64>,
     /// The strong writes that it observes, itself or through atomics.
     observes: Vec<usize>,
 }
@@ -221,7 +217,7 @@ impl Trace {
             }
             Event::ProxyFence { who, fence } => {
                 let before = self.step(*who);
-                self.proxy_fences.push(Passed { fence: *fence, who: *who, number: before[who], before });
+                self.proxy_fences.push(Passed { fence: *fence, who: *who, number: before[self.numbers[who]], before });
             }
             Event::Begin { who, number } => {
                 let clock = self.step(*who);
@@ -232,9 +228,16 @@ impl Trace {
 
     /// The thread does something: the clock then, with this event in it.
     fn step(&mut self, who: Thread) -> Clock {
+        let at = self.number(who);
         let clock = self.clocks.entry(who).or_default();
-        *clock.entry(who).or_default() += 1;
+        clock.resize(clock.len().max(at + 1), 0);
+        clock[at] += 1;
         clock.clone()
+    }
+
+    fn number(&mut self, who: Thread) -> usize {
+        let new = self.numbers.len();
+        *self.numbers.entry(who).or_insert(new)
     }
 
     fn barrier(&mut self, cta: u32, met: &Met) {
@@ -333,12 +336,11 @@ impl Trace {
 
     fn access(&mut self, site: Site, access: Access) {
         let who = access.thread;
-        let number = self.step(who)[&who];
+        let of_thread = self.number(who);
+        let number = self.step(who)[of_thread];
         let index = self.all.len();
-        let new = self.numbers.len();
-        let of_thread = *self.numbers.entry(who).or_insert(new);
-        let (before, knows) = (Clock::default(), Vec::new());
-        self.all.push(Did { site, access, number, before, who: of_thread, knows, observes: Vec::new() });
+        let before = Clock::default();
+        self.all.push(Did { site, access, number, before, who: of_thread, observes: Vec::new() });
         let is_strong = self.all[index].is_strong();
         if is_strong && self.all[index].reads() {
             self.all[index].observes = self.observed(index);
@@ -359,10 +361,7 @@ impl Trace {
                 });
             }
         }
-        let before = self.clocks[&who].clone();
-        let mut knows = vec![0; self.numbers.len()];
-        before.iter().filter_map(|(who, n)| Some((*self.numbers.get(who)?, *n))).for_each(|(who, n)| knows[who] = n);
-        (self.all[index].before, self.all[index].knows) = (before, knows);
+        self.all[index].before = self.clocks[&who].clone();
         if !self.all[index].writes() {
             return;
         }
@@ -409,7 +408,7 @@ impl Trace {
 
     /// Whether the first comes before the second in causality order.
     fn is_ordered(&self, a: usize, b: usize) -> bool {
-        let before = |x: &Did, y: &Did| y.knows.get(x.who).is_some_and(|n| x.number <= *n);
+        let before = |x: &Did, y: &Did| y.before.get(x.who).is_some_and(|n| x.number <= *n);
         let (first, second) = (&self.all[a], &self.all[b]);
         let mut between = self.observers.get(&a).into_iter().flatten().take_while(|z| **z < b);
         before(first, second) || between.any(|z| before(&self.all[*z], second))
@@ -425,7 +424,9 @@ impl Trace {
         if !self.follows_proxies || !first.writes_generically() || write >= since || !self.is_ordered(write, access) {
             return false;
         }
-        let knows = |clock: &Clock, who: Thread, number: u64| clock.get(&who).is_some_and(|n| number <= *n);
+        let knows = |clock: &Clock, who: Thread, number: u64| {
+            self.numbers.get(&who).and_then(|at| clock.get(*at)).is_some_and(|n| number <= *n)
+        };
         let comes_after = |f: &&Passed| knows(&f.before, first.access.thread, first.number);
         let comes_before = |f: &&Passed| knows(before, f.who, f.number);
         let mut fences = self.proxy_fences.iter();

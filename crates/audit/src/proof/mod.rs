@@ -14,6 +14,7 @@
 mod grid;
 mod mask;
 mod own;
+mod rounds;
 mod value;
 
 use std::collections::{BTreeMap, HashSet};
@@ -25,6 +26,7 @@ use crate::checks::{Check, Checks};
 use grid::{Global, is_shared};
 use mask::Mask;
 use own::{Anywhere, Atomics, Cells, Kind, Now, OwnBytes, Written};
+use rounds::{Rounds, reads_of_memory};
 use value::{Known, LOCAL, LOW, Lanes, SHARED, Shape, Value};
 
 /// Most steps of a thread, all threads together.
@@ -60,12 +62,16 @@ pub struct Launch<'a> {
 /// Why more must be looked at.
 type Doubt = &'static str;
 
-/// Why a block is played through again: accesses are to parts of words.
+/// Why a block is played through again: accesses are to parts of words, or loops have no end that is known.
 const PARTS_OF_WORDS: Doubt = "accesses are to parts of words";
+const DOES_MUCH: Doubt = "a block does much";
 
 /// A launch in which no check can find anything.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Clean {
+    /// That holds only while no read of global memory is of an allocation in which one of these ranges lies, which are all that the launch may change there: memory
+    /// decides what it reads. `None`: it holds anyway.
+    pub if_apart: Option<Vec<(u64, u64)>>,
     /// What it leaves depends on the order of threads, which the seed decides: there are atomics whose results are used, which do different things, or add floats.
     pub order_decides: bool,
 }
@@ -101,21 +107,25 @@ type Part = ([u32; 3], [u32; 3]);
 fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<Clean, Doubt> {
     let mut all = Global::default();
     for part in parts {
-        let global = match Walk::new(launch, *part, 4)?.run() {
-            Err(why) if why == PARTS_OF_WORDS => Walk::new(launch, *part, 1)?.run()?,
-            done => done?,
+        let (mut grain, mut widens) = (4, false);
+        let global = loop {
+            match Walk::new(launch, *part, grain, widens)?.run() {
+                Err(why) if why == PARTS_OF_WORDS && grain > 1 => grain = 1,
+                Err(why) if why == DOES_MUCH && !widens => widens = true,
+                done => break done?,
+            }
         };
         all.add(global)?;
     }
     let [x, y, z] = launch.ntid;
     let ends = launch.nctaid.map(|n| n.saturating_sub(1));
     let order_decides = all.order_decides;
-    all.settle(&Shape { blocks: ([0; 3], ends), threads: (x * y * z) as usize })?;
-    Ok(Clean { order_decides })
+    let if_apart = all.settle(&Shape { blocks: ([0; 3], ends), threads: (x * y * z) as usize })?;
+    Ok(Clean { if_apart, order_decides })
 }
 
 /// Threads that are about to run a block, with their registers. Those of other threads mean nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 struct State {
     threads: Mask,
     regs: Vec<Value>,
@@ -127,6 +137,10 @@ struct Walk<'a> {
     launch: &'a Launch<'a>,
     /// Registers that something reads.
     read: Vec<bool>,
+    /// Registers that what global memory holds may decide.
+    of_memory: Vec<bool>,
+    /// What blocks began with, if what changes from one round of a loop to the next is no longer followed.
+    rounds: Option<Rounds>,
     shape: Shape,
     tid: [Known; 3],
     pending: BTreeMap<usize, State>,
@@ -151,7 +165,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(launch: &'a Launch<'a>, blocks: Part, grain: u64) -> Result<Walk<'a>, Doubt> {
+    fn new(launch: &'a Launch<'a>, blocks: Part, grain: u64, widens: bool) -> Result<Walk<'a>, Doubt> {
         let [x, y, z] = launch.ntid.map(|n| n as usize);
         let threads = x * y * z;
         if threads == 0 || threads > mask::MOST || launch.nctaid.contains(&0) {
@@ -179,6 +193,8 @@ impl<'a> Walk<'a> {
         Ok(Walk {
             launch,
             read,
+            of_memory: reads_of_memory(launch.code),
+            rounds: widens.then(Rounds::default),
             shape: Shape { blocks, threads },
             tid,
             pending: BTreeMap::from([(0, start)]),
@@ -210,7 +226,12 @@ impl<'a> Walk<'a> {
             self.steps += self.shape.threads as u64 * (block.insts.len() as u64 + 1);
             self.visits += 1;
             if self.steps > MOST_STEPS || self.visits > MOST_VISITS || self.n_unknown > MOST_UNKNOWN {
-                return Err("a block does much");
+                return Err(DOES_MUCH);
+            }
+            if let Some(rounds) = &mut self.rounds
+                && !rounds.is_new(b, (self.now.stretch, self.n_unknown), &mut state)
+            {
+                continue;
             }
             let elsewhere = self.elsewhere();
             // All ways have met: what was written on each of them was written.
@@ -567,6 +588,15 @@ impl<'a> Walk<'a> {
             _ => return Err("an address may be anywhere"),
         };
         if !is_shared {
+            let of_memory = match inst.src[0] {
+                Val::Reg(r) => self.of_memory[r.idx()],
+                Val::Imm(..) => false,
+            };
+            if address.is_none() && kind == Kind::Read && of_memory {
+                self.global.apart.reads = true;
+                return Ok(());
+            }
+            self.global.apart.changes_of_memory |= of_memory && kind != Kind::Read;
             return self.global.touch(&self.shape, address, may, (kind, bytes), self.now.stretch);
         }
         let own = address.filter(|a| a.by[..SHARED] == [0; SHARED] && a.span == 0);

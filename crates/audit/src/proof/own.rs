@@ -207,6 +207,11 @@ impl Anywhere {
         self.is_fine()
     }
 
+    /// Whether something is changed at places that nobody knows.
+    pub(super) fn is_changed_anywhere(&self) -> bool {
+        self.atomics[1] != 0
+    }
+
     fn is_fine(&self) -> bool {
         let has_atomics = self.atomics != [0, 0];
         let unknown_atomics = self.atomics[1] != 0
@@ -268,12 +273,7 @@ impl Atomics {
 fn joined(a: u8, b: u8) -> u8 {
     match (a, b) {
         (0, n) | (n, 0) => n,
-        (a, b) => {
-            if a == b {
-                a
-            } else {
-                u8::MAX
-            }
-        }
+        (a, b) if a == b => a,
+        _ => u8::MAX,
     }
 }
