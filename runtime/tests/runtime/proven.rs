@@ -419,6 +419,10 @@ fn orders_that_the_seed_decides() {
         "setp.lt.u32 %p1, %t, 40; @%p1 bra some; atom.global.exch.b32 %r6, [%rd1], %i; bra all; some: atom.global.add.u32 %r6, [%rd1], 3; all: st.global.u32 [%b], %r6;",
         "mov.b32 %r6, 0f3dcccccd; mov.b32 %r4, 0f4b800000; setp.gt.u32 %p1, %i, 900; selp.b32 %r4, %r4, %r6, %p1; .reg .f32 %f; mov.b32 %f, %r4; red.global.add.f32 [%rd1], %f;",
         "mov.u32 %r4, 0; st.shared.u32 [%s], %r4; bar.sync 0; atom.shared.inc.u32 %r6, [own+64], 1000; bar.sync 0; ld.shared.u32 %r5, [own+64]; add.u32 %r6, %r6, %r5; st.global.u32 [%b], %r6;",
+        // One thread of each block, and a warp of each.
+        "setp.ne.u32 %p1, %t, 0; @%p1 bra end; mov.b32 %r6, 0f3f400000; setp.eq.u32 %p2, %r1, 2; selp.b32 %r4, 0f4b800000, %r6, %p2; .reg .f32 %f; mov.b32 %f, %r4; red.global.add.f32 [%rd2], %f; red.global.add.f32 [%rd2], 0f3f400000; end:",
+        "setp.ne.u32 %p1, %t, 77; @%p1 bra end; atom.global.add.u32 %r6, [%rd1], 1; atom.global.exch.b32 %r7, [%rd1+64], %r6; mad.lo.u32 %r6, %r6, 7, %r7; st.global.u32 [%b], %r6; end:",
+        "setp.ge.u32 %p1, %t, 32; @%p1 bra end; mov.b32 %r6, 0f3f400000; setp.eq.u32 %p2, %i, 266; selp.b32 %r4, 0f4b800000, %r6, %p2; .reg .f32 %f; mov.b32 %f, %r4; red.global.add.f32 [%rd2], %f; end:",
         "atom.global.cas.b32 %r6, [%rd1], 0, %i; shfl.sync.down.b32 %r7|%p1, %r6, 1, 31, 0xffffffff; st.global.u32 [%b], %r7;",
     ] {
         let mut left = Vec::new();

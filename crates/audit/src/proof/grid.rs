@@ -50,8 +50,10 @@ pub(super) struct Global {
     pub(super) apart: Apart,
     /// What atomics do.
     pub(super) atomics: Atomics,
-    /// What is left depends on who comes first.
+    /// What is left depends on the order of the threads of a block, by what is done in their own shared memory, too.
     pub(super) order_decides: bool,
+    /// Blocks may give way to others before they end.
+    pub(super) gives_way: bool,
 }
 
 impl Global {
@@ -102,7 +104,9 @@ impl Global {
         self.touches.extend(other.touches);
         self.apart.reads |= other.apart.reads;
         self.apart.changes_of_memory |= other.apart.changes_of_memory;
-        self.order_decides |= other.order_decides || !self.atomics.add(other.atomics);
+        self.order_decides |= other.order_decides;
+        self.gives_way |= other.gives_way;
+        self.atomics.add_blocks(other.atomics);
         if self.anywhere.add(&other.anywhere) { Ok(()) } else { Err(NOT_KNOWN) }
     }
 

@@ -6,7 +6,7 @@
 //!
 //! Then nothing is found in the launch if no two threads of a block are in each other's way between two barriers (`own` for shared memory, `grid` for
 //! global memory), if the accesses of blocks lie apart (`grid`), if all that is read of shared memory was written, and if barriers and member masks name all
-//! who come there. Where the order of threads decides more than who is first (atomics with results, sums of floats), the seed has a say in what is left, though nothing is found ([`Clean`]). Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. What this does not
+//! who come there. Where the order of threads of a block decides more than who is first (atomics with results, sums of floats), the seed has a say in what is left, though nothing is found ([`Clean`]). Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. What this does not
 //! follow (calls, printing, asynchronous copies, clusters) is a doubt too, so is what takes too long.
 //!
 //! Does not know: who runs the launch if it is doubted, or how races are told.
@@ -72,7 +72,8 @@ pub struct Clean {
     /// That holds only while no read of global memory is of an allocation in which one of these ranges lies, which are all that the launch may change there: memory
     /// decides what it reads. `None`: it holds anyway.
     pub if_apart: Option<Vec<(u64, u64)>>,
-    /// What it leaves depends on the order of threads, which the seed decides: there are atomics whose results are used, which do different things, or add floats.
+    /// What it leaves depends on the order of threads, which the seed decides: there are atomics whose results are used, which do different things, or add floats, and
+    /// more than one thread of a block does some. If one alone does, the order of blocks decides, which all code keeps.
     pub order_decides: bool,
 }
 
@@ -119,7 +120,7 @@ fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<Clean, Doubt> {
     }
     let [x, y, z] = launch.ntid;
     let ends = launch.nctaid.map(|n| n.saturating_sub(1));
-    let order_decides = all.order_decides;
+    let order_decides = all.order_decides || all.atomics.order_decides() || all.gives_way && all.atomics.depends;
     let if_apart = all.settle(&Shape { blocks: ([0; 3], ends), threads: (x * y * z) as usize })?;
     Ok(Clean { if_apart, order_decides })
 }
@@ -246,6 +247,7 @@ impl<'a> Walk<'a> {
             }
             self.end(b, state)?;
         }
+        self.global.order_decides = self.atomics.order_decides();
         Ok(self.global)
     }
 
@@ -299,7 +301,11 @@ impl<'a> Walk<'a> {
 
     fn end(&mut self, b: usize, state: State) -> Result<(), Doubt> {
         match &self.launch.code.blocks[b].term {
-            Term::Jump(to) | Term::Yield { next: to } => self.go(*to, state),
+            Term::Jump(to) => self.go(*to, state),
+            Term::Yield { next } => {
+                self.global.gives_way = true;
+                self.go(*next, state);
+            }
             Term::Branch { cond, then, otherwise } => {
                 let (mut yes, mut no) = (Mask::NONE, Mask::NONE);
                 let cond = self.value(&state, *cond);
@@ -419,15 +425,14 @@ impl<'a> Walk<'a> {
                     access.op,
                     AtomOp::Add | AtomOp::And | AtomOp::Or | AtomOp::Xor | AtomOp::Min | AtomOp::Max
                 ) && access.ty.class() != TypeClass::Float;
-                let does = Atomics(Some((access.op, access.ty)));
-                let mut is_one = true;
+                let depends = !is_any_order || inst.dst.iter().any(|d| self.read[d.idx()]);
+                let all = Atomics::of((access.op, access.ty), depends, &self.doers(state, inst).0);
                 if access.space != StateSpace::Global {
-                    is_one &= self.atomics.add(does);
+                    self.atomics.add(all);
                 }
                 if access.space != StateSpace::Shared {
-                    is_one &= self.global.atomics.add(does);
+                    self.global.atomics.add(all);
                 }
-                self.global.order_decides |= !is_any_order || !is_one || inst.dst.iter().any(|d| self.read[d.idx()]);
                 let is_plain = access.count != 1 || access.order == Order::Weak;
                 if is_plain || access.space != StateSpace::Shared && access.scope < Scope::Gpu {
                     return Err("there are atomics of other kinds");
