@@ -178,7 +178,7 @@ fn hints_fit_what_lanes_do() {
         let report = launch(&module.function(None).unwrap(), &config, &[Arg::from(&buffer)]).unwrap();
         let [found] = report.findings() else { panic!("{body}: {:?}", report.findings()) };
         assert_eq!(found.class, "same_warp");
-        found.fix.clone().unwrap().to_string()
+        found.fix.unwrap().to_string()
     };
     assert!(fix_of("st.global.u32 [%rd], %r1;").starts_with("let one lane write or use an atomic"));
     let two =

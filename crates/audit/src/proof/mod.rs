@@ -6,7 +6,9 @@
 //!
 //! Then nothing is found in the launch if no two threads of a block are in each other's way between two barriers (`own` for shared memory, `grid` for
 //! global memory), if the accesses of blocks lie apart (`grid`), if all that is read of shared memory was written, and if barriers and member masks name all
-//! who come there. Where the order of threads of a block decides more than who is first (atomics with results, sums of floats), the seed has a say in what is left, though nothing is found ([`Clean`]). Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. What this does not
+//! who come there. Where the order of threads of a block decides more than who is first (atomics with results, sums of floats), the seed has a say in what is left, though nothing is found ([`Clean`]). Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. Reads of
+//! global memory at places that memory decides are no doubt if the ranges are known that the launch changes: whoever runs it then holds reads apart from these
+//! ([`Clean::if_apart`]). Loops whose end memory decides are played until a round is as the one before (`rounds`). What this does not
 //! follow (calls, printing, asynchronous copies, clusters) is a doubt too, so is what takes too long.
 //!
 //! Does not know: who runs the launch if it is doubted, or how races are told.
