@@ -114,6 +114,8 @@ pub(crate) struct Grid {
     pub(crate) audit: Option<SharedAudit>,
     /// What it has written, if it may have to be run again by the interpreter because code cannot tell all that its check asks for.
     pub(crate) undo: Option<Undo>,
+    /// Allocations that hold one of these ranges must not be read: who does so is stopped, and the launch begins anew with somebody who looks closer.
+    pub(crate) unread: Option<Arc<[(u64, u64)]>>,
     /// Who counts what threads do, of a counted launch that runs.
     pub(crate) counter: Option<SharedCounter>,
     /// Where compiled code of a counted launch leaves what it counted.

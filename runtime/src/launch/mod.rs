@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use handloom_audit::{Audit, Check, Checks, Options};
 use handloom_codegen::Failure;
 use handloom_interp::{ClusterEnv, CtaEnv, UnderWay};
-use handloom_ir::trap::Trap;
+use handloom_ir::trap::{Trap, TrapKind};
 
 pub use args::Arg;
 pub use code::Compiled;
@@ -31,6 +31,7 @@ pub use counted::Tally;
 pub use launcher::Launcher;
 pub(crate) use launcher::Params;
 pub use listing::Listing;
+use proven::Snapshot;
 
 use crate::children::Nesting;
 use crate::engine;
@@ -145,14 +146,14 @@ struct Chosen {
 
 impl Chosen {
     /// `answer`: whether a check can find anything.
-    fn new(function: &Function, config: &LaunchConfig, answer: Answer) -> Result<Chosen, LaunchError> {
+    fn new(function: &Function, config: &LaunchConfig, answer: &Answer) -> Result<Chosen, LaunchError> {
         let config = &match answer {
             Answer::Doubted => Cow::Borrowed(config),
             Answer::InOrder => {
                 let (program, compile) = function.program_in_order(&proven::in_order(config))?;
                 return Ok(Chosen { program: Some(program), compile });
             }
-            Answer::Clean => Cow::Owned(proven::unchecked(config)),
+            Answer::Apart(_) | Answer::Clean => Cow::Owned(proven::unchecked(config)),
         };
         let (program, compile) = match function.runs_on(config) {
             Engine::Interp => (None, Duration::ZERO),
@@ -193,7 +194,7 @@ impl PreparedLaunch {
         let start = function.dynamic_start();
         let begin = Instant::now();
         let answer = proven::answer(function, config, block);
-        let Chosen { program, compile } = Chosen::new(function, config, answer)?;
+        let Chosen { program, compile } = Chosen::new(function, config, &answer)?;
         let by_interpreter = program.is_none();
         let waited = begin.elapsed();
         if let Some(trace) = config.trace.as_ref().filter(|_| !compile.is_zero()) {
@@ -241,6 +242,7 @@ impl PreparedLaunch {
             threads: if config.check.is_some() || by_interpreter { 1 } else { threads(config.threads) },
             audit: None,
             undo: None,
+            unread: None,
             counter: None,
             sums: None,
             turns: None,
@@ -297,19 +299,29 @@ impl PreparedLaunch {
         assert_eq!(block.len() as u64, self.grid.param_bytes, "a block of parameters keeps its size");
         let answer = proven::answer(&self.function, &self.config, block);
         if answer != self.answer {
-            let Chosen { program, compile } = Chosen::new(&self.function, &self.config, answer)?;
-            // Memory of blocks is laid out for the code.
-            let module = &self.grid.module;
-            if let Some(space) = module.device.inner.memory.space(module.space_kind()) {
-                std::mem::take(&mut self.workers).release(space);
-            }
-            (self.program, self.answer) = (program, answer);
-            self.compile += compile;
+            self.choose(answer)?;
         }
         self.bindings = bindings;
         // SAFETY: the block is this launch's, has the size of the same parameter list, and no launch of it runs.
         unsafe { access::copy_in(self.param.0, block) }
         Ok(())
+    }
+
+    /// Takes the code that an answer asks for.
+    fn choose(&mut self, answer: Answer) -> Result<(), LaunchError> {
+        let Chosen { program, compile } = Chosen::new(&self.function, &self.config, &answer)?;
+        self.forget_workers();
+        (self.program, self.answer) = (program, answer);
+        self.compile += compile;
+        Ok(())
+    }
+
+    /// Memory of blocks is laid out for the code, and remembers which allocations its accesses were to.
+    fn forget_workers(&mut self) {
+        let module = &self.grid.module;
+        if let Some(space) = module.device.inner.memory.space(module.space_kind()) {
+            std::mem::take(&mut self.workers).release(space);
+        }
     }
 
     /// Gives back memory that it need not keep until its next run.
@@ -386,18 +398,9 @@ impl PreparedLaunch {
         let device = &self.function.module.device().inner;
         device.memory.renew_host();
         self.grid.env.gridid = device.next_grid();
-        let late = || UnderWay::of(self.config.results_come(), self.config.seed, self.config.check.is_some());
-        self.grid.env.late = late();
         if let Some(printer) = &self.grid.printer {
             printer.begin();
         }
-        let check = self.config.check;
-        // Who keeps to the seed's order alone tells nothing.
-        let checks = |c: CheckConfig| if self.answer == Answer::InOrder { Checks::default() } else { c.checks };
-        let audit = || check.map(|c| Arc::new(Mutex::new(Audit::for_checks(checks(c), c.races))));
-        self.grid.audit = audit();
-        let follows_bits = check.is_some_and(|c| checks(c).has(Check::Init));
-        self.grid.undo = self.program.as_ref().filter(|p| follows_bits && p.tells()).map(|_| Undo::default());
         self.grid.counter = self.config.count.as_ref().map(|tally| tally.begin(&self.grid));
         let counts = self.program.as_ref().and_then(|program| program.counts(&self.grid.module));
         self.grid.sums = counts.map(|counts| Arc::new(Sums::new(counts)));
@@ -405,18 +408,13 @@ impl PreparedLaunch {
         let _running = Running::begin();
         let begin = self.grid.turns.as_ref().map(|_| Instant::now());
         let start = Moment::now();
-        let mut finished = match &self.program {
-            Some(program) => sched::run(&mut self.workers, &self.grid, program),
-            None => engine::interp::run(&self.grid, self.function.entry().func),
+        let (finished, doubted) = if self.config.check.is_some() {
+            self.run_checked()?
+        } else {
+            self.grid.env.late = self.late();
+            (self.run_engine(), None)
         };
-        let doubted = self.grid.undo.take().filter(Undo::is_doubted);
         let is_again = doubted.is_some();
-        if let Some(undo) = &doubted {
-            undo.restore();
-            self.grid.env.late = late();
-            self.grid.audit = audit();
-            finished = engine::interp::run(&self.grid, self.function.entry().func);
-        }
         let wall = start.elapsed();
         if let Some(begin) = begin {
             self.trace(begin, wall);
@@ -442,8 +440,7 @@ impl PreparedLaunch {
             Err(Ended::Trap(trap)) => Some(trap),
             Ok(()) | Err(_) => None,
         };
-        let check = self
-            .check_report(trap.map(|t| &**t), doubted.map(|_| "bits that nobody wrote were read, and are followed"));
+        let check = self.check_report(trap.map(|t| &**t), doubted);
         if let (Some(sink), Some(report)) = (&self.config.found, &check) {
             sink.take(&self.function.name, report);
         }
@@ -460,6 +457,63 @@ impl PreparedLaunch {
             Err(Ended::Failed(why)) => Err(LaunchError::Failed(*why)),
             Err(Ended::Trap(trap)) => Err(LaunchError::Trap(Box::new(self.report(*trap, report)))),
         }
+    }
+
+    /// Runs all blocks of a checked launch, and again where what ran at first could not tell all that is asked for. Why the interpreter did it again, if it did.
+    fn run_checked(&mut self) -> Result<(Finished, Option<&'static str>), LaunchError> {
+        self.grid.env.late = self.late();
+        self.grid.audit = self.audit();
+        if let Answer::Apart(changes) = &self.answer {
+            let before = Snapshot::of(changes);
+            self.grid.unread = Some(Arc::clone(changes));
+            self.forget_workers();
+            let finished = self.run_engine();
+            self.grid.unread = None;
+            let is_doubted = matches!(&finished.result, Err(Ended::Trap(trap)) if trap.kind != TrapKind::Timeout);
+            if !is_doubted {
+                return Ok((finished, None));
+            }
+            before.restore();
+            let mut params = vec![0; self.grid.param_bytes as usize];
+            // SAFETY: the block of parameters is this launch's.
+            unsafe { access::copy_out(self.param.0, &mut params) }
+            proven::doubt(&self.function, &self.config, &params);
+            self.choose(Answer::Doubted)?;
+            self.grid.env.late = self.late();
+            self.grid.audit = self.audit();
+        }
+        let check = self.config.check;
+        let follows_bits = check.is_some_and(|c| self.checks(c).has(Check::Init));
+        self.grid.undo = self.program.as_ref().filter(|p| follows_bits && p.tells()).map(|_| Undo::default());
+        let finished = self.run_engine();
+        let Some(undo) = self.grid.undo.take().filter(Undo::is_doubted) else { return Ok((finished, None)) };
+        undo.restore();
+        self.grid.env.late = self.late();
+        self.grid.audit = self.audit();
+        let finished = engine::interp::run(&self.grid, self.function.entry().func);
+        Ok((finished, Some("bits that nobody wrote were read, and are followed")))
+    }
+
+    /// Runs all blocks.
+    fn run_engine(&mut self) -> Finished {
+        match &self.program {
+            Some(program) => sched::run(&mut self.workers, &self.grid, program),
+            None => engine::interp::run(&self.grid, self.function.entry().func),
+        }
+    }
+
+    /// What of its run is under way.
+    fn late(&self) -> Option<UnderWay> {
+        UnderWay::of(self.config.results_come(), self.config.seed, self.config.check.is_some())
+    }
+
+    /// What is looked for while it runs. Who keeps to the seed's order alone tells nothing.
+    fn checks(&self, check: CheckConfig) -> Checks {
+        if self.answer == Answer::InOrder { Checks::default() } else { check.checks }
+    }
+
+    fn audit(&self) -> Option<Arc<Mutex<Audit>>> {
+        self.config.check.map(|c| Arc::new(Mutex::new(Audit::for_checks(self.checks(c), c.races))))
     }
 
     /// What the check of a run had found that was stopped.

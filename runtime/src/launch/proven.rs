@@ -9,17 +9,21 @@ use super::config::shared_total;
 use super::{Engine, LaunchConfig, audited};
 use crate::finding::CheckConfig;
 use crate::lock::lock;
+use crate::memory::{AllocKind, access};
 use crate::module::{Answer, Function, ModuleInner, Proof};
 
 /// Most launches of a module whose answers are kept.
 const MOST: usize = 256;
+
+/// Most bytes that are kept of a launch that may have to be taken back.
+const MOST_KEPT: u64 = 1 << 28;
 
 /// Where parameters are taken to lie: no address of a device.
 const PARAMS: u64 = 1 << 62;
 
 /// Whether no check of a launch can find anything, with parameters as they lie in memory. It is looked at once.
 pub(super) fn answer(function: &Function, config: &LaunchConfig, params: &[u8]) -> Answer {
-    let Some(check) = config.check else { return Answer::Doubted };
+    let (Some(check), Some(key)) = (config.check, key(function, config, params)) else { return Answer::Doubted };
     let is_told = check.races.keeps_events || check.races.keeps_footprint;
     let clusters: u32 = config.cluster_of(function.entry()).iter().product();
     if is_told || config.engine == Engine::Interp || config.count.is_some() || clusters > 1 {
@@ -29,27 +33,83 @@ pub(super) fn answer(function: &Function, config: &LaunchConfig, params: &[u8]) 
         return Answer::Doubted;
     }
     let module = function.module_of(config);
-    let key = Proof {
-        entry: function.entry().func,
-        shape: [config.grid, config.block],
-        shared_bytes: config.shared_bytes,
-        checks: check.checks,
-        params: params.to_vec(),
-    };
     if let Some(known) = lock(&module.proven).get(&key) {
-        return *known;
+        return known.clone();
     }
     let answer = match prove(&module, function, config, params) {
-        Ok(clean) if !clean.order_decides => Answer::Clean,
+        Ok(clean) if !clean.order_decides => match clean.if_apart {
+            None => Answer::Clean,
+            Some(changes) if may_be_taken_back(&module, config, &changes) => Answer::Apart(changes.into()),
+            Some(_) => Answer::Doubted,
+        },
+        Ok(clean) if clean.if_apart.is_some() => Answer::Doubted,
         Ok(_) if audited::why_interpreted(function, &in_order(config)).is_none() => Answer::InOrder,
         Ok(_) | Err(_) => Answer::Doubted,
     };
+    keep(&module, key, answer.clone());
+    answer
+}
+
+fn keep(module: &ModuleInner, key: Proof, answer: Answer) {
     let mut proven = lock(&module.proven);
     if proven.len() >= MOST {
         proven.clear();
     }
     proven.insert(key, answer);
-    answer
+}
+
+/// A launch has read what it changes: the next one with the same parameters need not try.
+pub(super) fn doubt(function: &Function, config: &LaunchConfig, params: &[u8]) {
+    if let Some(key) = key(function, config, params) {
+        keep(&function.module_of(config), key, Answer::Doubted);
+    }
+}
+
+fn key(function: &Function, config: &LaunchConfig, params: &[u8]) -> Option<Proof> {
+    Some(Proof {
+        entry: function.entry().func,
+        shape: [config.grid, config.block],
+        shared_bytes: config.shared_bytes,
+        checks: config.check?.checks,
+        params: params.to_vec(),
+    })
+}
+
+/// Whether what a launch may change can be kept, so that another one can begin as it did: nobody else changes it meanwhile, and it lies in memory of the device alone.
+fn may_be_taken_back(module: &ModuleInner, config: &LaunchConfig, changes: &[(u64, u64)]) -> bool {
+    let memory = &module.device.inner.memory;
+    let is_inside = |(from, end): &(u64, u64)| {
+        memory.extent(*from).is_some_and(|(base, size, kind)| {
+            matches!(kind, AllocKind::Buffer | AllocKind::Linear | AllocKind::Global) && end - base <= size
+        })
+    };
+    let bytes: u64 = changes.iter().map(|(from, end)| end - from).sum();
+    config.is_alone && !config.cooperative && bytes <= MOST_KEPT && changes.iter().all(is_inside)
+}
+
+/// What memory held before a launch changes it.
+#[derive(Debug)]
+pub(super) struct Snapshot(Vec<(u64, Vec<u8>)>);
+
+impl Snapshot {
+    /// Of ranges that lie in allocations.
+    pub(super) fn of(changes: &[(u64, u64)]) -> Snapshot {
+        let read = |(from, end): &(u64, u64)| {
+            let mut bytes = vec![0; (end - from) as usize];
+            // SAFETY: `may_be_taken_back` found the range in an allocation of the device, which outlives the launch that it is changed by.
+            unsafe { access::read_words(*from, &mut bytes, end - from) }
+            (*from, bytes)
+        };
+        Snapshot(changes.iter().map(read).collect())
+    }
+
+    /// Writes it back. No code of the launch runs.
+    pub(super) fn restore(&self) {
+        for (from, bytes) in &self.0 {
+            // SAFETY: as in `of`; kernels may write there.
+            unsafe { access::write_words(*from, bytes, bytes.len() as u64) }
+        }
+    }
 }
 
 /// The launch without its checks, which changes nothing else.

@@ -59,12 +59,14 @@ pub(crate) struct ModuleInner {
 }
 
 /// What is known of a checked launch before it runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
     /// Something may be found in it.
     Doubted,
     /// Nothing can be found, and what it leaves depends on the order of threads, which the seed decides.
     InOrder,
+    /// Nothing can be found as long as no read is of an allocation in which one of these ranges of global memory lies, which are all that it may change there.
+    Apart(Arc<[(u64, u64)]>),
     /// Nothing can be found.
     Clean,
 }

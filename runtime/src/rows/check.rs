@@ -1,5 +1,7 @@
 //! Bounds: what a quick test in code refused is looked up by all rules, and recorded as a trap if it is wrong.
 
+use std::sync::Arc;
+
 use handloom_codegen::Failure;
 use handloom_diag::Span;
 use handloom_ir::simt::{Access, AtomAccess, Op};
@@ -136,12 +138,17 @@ pub(super) fn part(
                 return Err(TrapKind::BadSpace);
             }
             // Local memory is each thread's own.
-            view.resolve(addr, bytes, r.writes(), Some(own)).map(|hit| (addr, hit))
+            let hit = view.resolve(addr, bytes, r.writes(), Some(own))?;
+            if may_read(&host.unread, r, &hit) { Ok((addr, hit)) } else { Err(TrapKind::OutOfBounds) }
         }
         StateSpace::Global => {
             let hit = view.resolve(addr, bytes, r.writes(), None)?;
             // Choice: `.global` with an address of another space is undefined; it is told like a generic address there.
-            if is_global(hit.kind) { Ok((addr, hit)) } else { Err(TrapKind::BadSpace) }
+            match is_global(hit.kind) {
+                true if may_read(&host.unread, r, &hit) => Ok((addr, hit)),
+                true => Err(TrapKind::OutOfBounds),
+                false => Err(TrapKind::BadSpace),
+            }
         }
         StateSpace::Const | StateSpace::ParamEntry => {
             let hit = view.resolve(addr, bytes, false, Some(own))?;
@@ -149,6 +156,12 @@ pub(super) fn part(
         }
         StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => Err(TrapKind::BadSpace),
     }
+}
+
+/// Whether an access is none that reads an allocation which nobody may read. The trap that it gets otherwise is told to nobody: the launch begins anew.
+pub(super) fn may_read(unread: &Option<Arc<[(u64, u64)]>>, r: &Request, hit: &Hit) -> bool {
+    let is_apart = |(from, end): &(u64, u64)| *end <= hit.base || hit.base + hit.size <= *from;
+    r.kind != AccessKind::Read || unread.as_ref().is_none_or(|ranges| ranges.iter().all(is_apart))
 }
 
 /// Whether memory of a kind lies in the global state space.

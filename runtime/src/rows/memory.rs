@@ -148,7 +148,8 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
             let inside = at[lane].wrapping_sub(base.wrapping_add(stride * lane as u64));
             if inside > room {
                 found = c.host.memory.view.get_mut().lately(at[lane], bytes, !is_load);
-                if found.is_none() {
+                // Who may read it is looked at by all rules.
+                if found.is_none() || c.host.unread.is_some() {
                     return false;
                 }
             }

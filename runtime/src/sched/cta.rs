@@ -143,6 +143,7 @@ impl CtaRun {
             env,
             machine: grid.module.device.inner.host,
             memory: KernelMemory::new(view, grid, 0),
+            unread: grid.unread.clone(),
             trap: None,
             failure: None,
             base_tables: &raw const *code.tables,

@@ -244,6 +244,10 @@ fn fix(race: &Race) -> Option<&'static str> {
         Class::ScopeTooNarrow => Some("give both a scope that has the other thread, as `.gpu` for another block"),
         Class::AtomicScopes => Some("give both a scope that has the other thread"),
         Class::MixedSize => Some("access the location with one size, or order the accesses"),
+        // Nothing can be put between what lanes do by one statement at once.
+        Class::SameWarp if race.first.site.span == race.second.site.span => {
+            Some("let one lane write or use an atomic; between rounds of a loop, put a `bar.warp.sync`")
+        }
         Class::SameWarp => Some("put a `bar.warp.sync` between them"),
         Class::MissingProxyFence => Some("put a proxy fence between them, as `fence.proxy.async` behind the write"),
         Class::SameValue | Class::Unordered => None,

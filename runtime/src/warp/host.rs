@@ -1,5 +1,7 @@
 //! What the runtime keeps for a cta of compiled code, beside the contexts. `CtaCtx::host` points to it.
 
+use std::sync::Arc;
+
 use handloom_codegen::{Code, Failure};
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
@@ -24,6 +26,8 @@ pub(crate) struct CtaHost {
     /// What the machine has that routines may use: never more than was detected.
     pub(crate) machine: Host,
     pub(crate) memory: KernelMemory,
+    /// What nobody may read, as of the grid.
+    pub(crate) unread: Option<Arc<[(u64, u64)]>>,
     /// The trap that a routine recorded.
     pub(crate) trap: Option<Box<Trap>>,
     /// A fault of ours that a routine met.

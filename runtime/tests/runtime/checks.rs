@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use handloom_runtime::{
-    Arg, CheckConfig, Checks, Device, Engine, LaunchConfig, LaunchReport, Module, RaceOptions, launch,
+    Arg, Check, CheckConfig, Checks, Device, Engine, LaunchConfig, LaunchReport, Module, RaceOptions, launch,
 };
 
 use crate::SM_80 as HEAD;
@@ -162,4 +162,27 @@ fn volatile_flags_count_as_asked_for() {
         assert_eq!(found("", volatile, true), ["unordered"]);
         assert_eq!(found("fence.acq_rel.gpu;", half, true), ["mixed_size", "unordered"]);
     }
+}
+
+/// What to do about lanes that write one word: nothing can be put between what one statement does.
+#[test]
+fn hints_fit_what_lanes_do() {
+    let fix_of = |body: &str| {
+        let device = Device::new().unwrap();
+        let text = format!(
+            "{HEAD}\n.visible .entry k(.param .u64 p) {{ .reg .b64 %rd; .reg .b32 %r<3>; ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x;\n{body}\nret; }}"
+        );
+        let module = Module::from_text(&device, "k.ptx", &text).unwrap();
+        let buffer = device.copy_of(&[0; 256]).unwrap();
+        let config = LaunchConfig::new([1, 1, 1], [32, 1, 1]).checked(Check::ALL);
+        let report = launch(&module.function(None).unwrap(), &config, &[Arg::from(&buffer)]).unwrap();
+        let [found] = report.findings() else { panic!("{body}: {:?}", report.findings()) };
+        assert_eq!(found.class, "same_warp");
+        found.fix.unwrap().to_string()
+    };
+    assert!(fix_of("st.global.u32 [%rd], %r1;").starts_with("let one lane write or use an atomic"));
+    let two =
+        "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd, %rd2; st.global.u32 [%rd3], %r1; ld.global.u32 %r2, [%rd+4];";
+    let two = two.replace("mul.wide", ".reg .b64 %rd2; .reg .b64 %rd3; mul.wide");
+    assert_eq!(fix_of(&two), "put a `bar.warp.sync` between them");
 }

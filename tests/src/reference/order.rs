@@ -3,25 +3,22 @@
 //! Slow and plain on purpose: each thread has a clock with a number for each thread that it knows of, each access keeps the clock of its moment, and
 //! each pair of accesses to a byte is looked at. Nothing is merged, forgotten or summed up.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use handloom_audit::{Access, Does, Event, Met, Proxy, ProxyFence, Site, Thread, Turn};
 use handloom_diag::Span;
-use handloom_diag::hash::FastMap;
 use handloom_ir::types::{Order, Scope, StateSpace};
 use handloom_runtime::Finding;
 
-/// How far each thread is known.
-type Clock = FastMap<Thread, u64>;
+/// How far each thread is known, by its number; 0, or no place: not at all.
+type Clock = Vec<u64>;
 
 /// What somebody tells, and how far it reaches.
 type Told = (Scope, Thread, Clock);
 
 fn join(to: &mut Clock, from: &Clock) {
-    for (who, n) in from {
-        let there = to.entry(*who).or_default();
-        *there = (*there).max(*n);
-    }
+    to.resize(to.len().max(from.len()), 0);
+    to.iter_mut().zip(from).for_each(|(there, n)| *there = (*there).max(*n));
 }
 
 /// An access with its moment.
@@ -31,6 +28,8 @@ struct Did {
     /// Its number among the events of its thread, and what came before it.
     number: u64,
     before: Clock,
+    /// The number of its thread.
+    who: usize,
     /// The strong writes that it observes, itself or through atomics.
     observes: Vec<usize>,
 }
@@ -90,14 +89,22 @@ struct Trace {
     clusters: HashMap<u32, u32>,
     sizes: HashMap<u32, u32>,
     clocks: HashMap<Thread, Clock>,
+    /// Numbers of threads, as they come.
+    numbers: HashMap<Thread, usize>,
     all: Vec<Did>,
-    /// By strong write: the strong reads that observe it, in their order.
+    /// By strong write: the first strong read of each thread that observes it, in their order. Who knows of a later one knows of the first.
     observers: HashMap<usize, Vec<usize>>,
+    /// Strong writes that a thread, by number, has observed.
+    has_observed: HashSet<(usize, usize)>,
     /// By first address: the writes of a location, by index, the latest last.
     writes: HashMap<u64, Vec<usize>>,
     releases: Vec<Release>,
+    /// By thread: its releases.
+    released: HashMap<Thread, Vec<usize>>,
     /// By strong write: releases before it in its thread.
     heads: HashMap<usize, Vec<usize>>,
+    /// Reads that a thread, its own, has acquired with a scope.
+    acquired: HashSet<(usize, Scope)>,
     /// By thread: its strong reads that are no reductions.
     reads: HashMap<Thread, Vec<usize>>,
     /// Fences of sequential consistency: scope, thread, and what came before.
@@ -193,13 +200,12 @@ impl Trace {
             Event::ClusterArrive { cta, phase, warp, lanes, releases } => {
                 for who in lanes_of(*cta, *warp, *lanes) {
                     let clock = self.step(who);
-                    let told = self.phases.entry((self.clusters[cta], *phase)).or_default();
-                    if *releases {
-                        told.push((Scope::Cluster, who, clock));
-                    } else {
-                        let mine = self.releases.iter().filter(|r| r.who == who && r.on.is_none());
-                        told.extend(mine.map(|r| (r.scope, who, r.clock.clone())));
-                    }
+                    let mine = || self.releases_of(who).map(|i| &self.releases[i]).filter(|r| r.on.is_none());
+                    let told: Vec<Told> = match releases {
+                        true => vec![(Scope::Cluster, who, clock)],
+                        false => mine().map(|r| (r.scope, who, r.clock.clone())).collect(),
+                    };
+                    self.phases.entry((self.clusters[cta], *phase)).or_default().extend(told);
                 }
             }
             Event::ClusterWait { who, phase } => {
@@ -211,7 +217,7 @@ impl Trace {
             }
             Event::ProxyFence { who, fence } => {
                 let before = self.step(*who);
-                self.proxy_fences.push(Passed { fence: *fence, who: *who, number: before[who], before });
+                self.proxy_fences.push(Passed { fence: *fence, who: *who, number: before[self.numbers[who]], before });
             }
             Event::Begin { who, number } => {
                 let clock = self.step(*who);
@@ -222,9 +228,16 @@ impl Trace {
 
     /// The thread does something: the clock then, with this event in it.
     fn step(&mut self, who: Thread) -> Clock {
+        let at = self.number(who);
         let clock = self.clocks.entry(who).or_default();
-        *clock.entry(who).or_default() += 1;
+        clock.resize(clock.len().max(at + 1), 0);
+        clock[at] += 1;
         clock.clone()
+    }
+
+    fn number(&mut self, who: Thread) -> usize {
+        let new = self.numbers.len();
+        *self.numbers.entry(who).or_insert(new)
     }
 
     fn barrier(&mut self, cta: u32, met: &Met) {
@@ -290,19 +303,32 @@ impl Trace {
         if matches!(order, Order::Release | Order::AcqRel | Order::Sc) {
             let mut known = clock;
             join(&mut known, &self.clocks[&who]);
-            self.releases.push(Release { clock: known, scope, who, on: None });
+            self.release(Release { clock: known, scope, who, on: None });
         }
+    }
+
+    fn release(&mut self, release: Release) {
+        self.released.entry(release.who).or_default().push(self.releases.len());
+        self.releases.push(release);
+    }
+
+    fn releases_of(&self, who: Thread) -> impl Iterator<Item = usize> {
+        self.released.get(&who).into_iter().flatten().copied()
     }
 
     /// An acquire pattern ends, which begins with a strong read.
     fn acquire(&mut self, who: Thread, scope: Scope, read: usize) {
+        // Who has acquired it knows it from then on.
+        if !self.acquired.insert((read, scope)) {
+            return;
+        }
+        let observed = self.all[read].observes.iter();
+        let heads: BTreeSet<usize> =
+            observed.flat_map(|write| self.heads.get(write).into_iter().flatten().copied()).collect();
         let mut told = Clock::default();
-        for write in &self.all[read].observes {
-            for head in self.heads.get(write).into_iter().flatten() {
-                let release = &self.releases[*head];
-                if self.mutual((release.scope, release.who), (scope, who)) {
-                    join(&mut told, &release.clock);
-                }
+        for release in heads.into_iter().map(|head| &self.releases[head]) {
+            if self.mutual((release.scope, release.who), (scope, who)) {
+                join(&mut told, &release.clock);
             }
         }
         join(self.clocks.entry(who).or_default(), &told);
@@ -310,14 +336,18 @@ impl Trace {
 
     fn access(&mut self, site: Site, access: Access) {
         let who = access.thread;
-        let number = self.step(who)[&who];
+        let of_thread = self.number(who);
+        let number = self.step(who)[of_thread];
         let index = self.all.len();
-        self.all.push(Did { site, access, number, before: Clock::default(), observes: Vec::new() });
+        let before = Clock::default();
+        self.all.push(Did { site, access, number, before, who: of_thread, observes: Vec::new() });
         let is_strong = self.all[index].is_strong();
         if is_strong && self.all[index].reads() {
             self.all[index].observes = self.observed(index);
             for write in &self.all[index].observes {
-                self.observers.entry(*write).or_default().push(index);
+                if self.has_observed.insert((*write, of_thread)) {
+                    self.observers.entry(*write).or_default().push(index);
+                }
             }
             if site.does != Does::Reduce {
                 self.reads.entry(who).or_default().push(index);
@@ -338,10 +368,10 @@ impl Trace {
         if is_strong {
             if matches!(site.order, Order::Release | Order::AcqRel | Order::Sc) {
                 let clock = self.clocks[&who].clone();
-                self.releases.push(Release { clock, scope: site.scope, who, on: Some(access.addr) });
+                self.release(Release { clock, scope: site.scope, who, on: Some(access.addr) });
             }
-            let mine = |r: &Release| r.who == who && r.on.is_none_or(|addr| addr == access.addr);
-            let heads = (0..self.releases.len()).filter(|i| mine(&self.releases[*i])).collect();
+            let is_here = |i: &usize| self.releases[*i].on.is_none_or(|addr| addr == access.addr);
+            let heads = self.releases_of(who).filter(is_here).collect();
             self.heads.insert(index, heads);
         }
         for byte in self.all[index].range() {
@@ -378,7 +408,7 @@ impl Trace {
 
     /// Whether the first comes before the second in causality order.
     fn is_ordered(&self, a: usize, b: usize) -> bool {
-        let before = |x: &Did, y: &Did| y.before.get(&x.access.thread).is_some_and(|n| x.number <= *n);
+        let before = |x: &Did, y: &Did| y.before.get(x.who).is_some_and(|n| x.number <= *n);
         let (first, second) = (&self.all[a], &self.all[b]);
         let mut between = self.observers.get(&a).into_iter().flatten().take_while(|z| **z < b);
         before(first, second) || between.any(|z| before(&self.all[*z], second))
@@ -394,7 +424,9 @@ impl Trace {
         if !self.follows_proxies || !first.writes_generically() || write >= since || !self.is_ordered(write, access) {
             return false;
         }
-        let knows = |clock: &Clock, who: Thread, number: u64| clock.get(&who).is_some_and(|n| number <= *n);
+        let knows = |clock: &Clock, who: Thread, number: u64| {
+            self.numbers.get(&who).and_then(|at| clock.get(*at)).is_some_and(|n| number <= *n)
+        };
         let comes_after = |f: &&Passed| knows(&f.before, first.access.thread, first.number);
         let comes_before = |f: &&Passed| knows(before, f.who, f.number);
         let mut fences = self.proxy_fences.iter();
@@ -414,21 +446,21 @@ impl Trace {
         }
     }
 
-    /// Whether a byte is written between two accesses to it, in order with both.
-    fn is_overwritten(&self, byte: u64, first: usize, second: usize) -> bool {
-        let between = (first + 1..second).filter(|i| self.all[*i].writes() && self.all[*i].range().contains(&byte));
-        between.into_iter().any(|i| self.is_ordered(first, i) && self.is_ordered(i, second))
+    /// Whether a byte is written between two accesses to it, in order with both. `between`: all accesses to it that come between.
+    fn is_overwritten(&self, between: &[usize], first: usize, second: usize) -> bool {
+        let mut writes = between.iter().filter(|i| self.all[**i].writes());
+        writes.any(|i| self.is_ordered(first, *i) && self.is_ordered(*i, second))
     }
 
     /// Whether another access to all its bytes has come after an earlier one, in order, that races with a later one just as well: of a thread's two stores the
-    /// last one is told.
-    fn is_hidden(&self, byte: u64, first: usize, second: usize) -> bool {
+    /// last one is told. `between`: all accesses to the byte that come between the two.
+    fn is_hidden(&self, between: &[usize], first: usize, second: usize) -> bool {
         let [earlier, later] = [first, second].map(|i| &self.all[i]);
         let kind = |did: &Did| (did.site.order == Order::Weak, did.site.scope, did.access.bytes);
-        (first + 1..second).any(|i| {
+        between.iter().any(|&i| {
             let between = &self.all[i];
             let (range, all) = (between.range(), earlier.range());
-            let has_all = range.contains(&byte) && range.start <= all.start && all.end <= range.end;
+            let has_all = range.start <= all.start && all.end <= range.end;
             let is_stronger = between.writes() || !earlier.writes();
             let is_weaker = between.site.order == Order::Weak || kind(between) == kind(earlier);
             let races = || !self.morally_strong(between, later) && !self.is_ordered(i, second);
@@ -446,7 +478,8 @@ impl Trace {
             }
             for byte in did.range() {
                 let list = by_byte.entry(byte).or_default();
-                for other in list.iter() {
+                for (n, other) in list.iter().enumerate() {
+                    let between = &list[n + 1..];
                     let earlier = &self.all[*other];
                     let pair = if earlier.site.span < did.site.span {
                         (earlier.site.span, did.site.span)
@@ -460,9 +493,9 @@ impl Trace {
                         continue;
                     }
                     let is_race = !same && !self.morally_strong(earlier, did) && !self.is_ordered(*other, i);
-                    if is_race && self.is_hidden(byte, *other, i) {
+                    if is_race && self.is_hidden(between, *other, i) {
                         hidden.insert(pair);
-                    } else if is_race || self.wants_fence(*other, i) && !self.is_overwritten(byte, *other, i) {
+                    } else if is_race || self.wants_fence(*other, i) && !self.is_overwritten(between, *other, i) {
                         found.insert(pair);
                     }
                 }

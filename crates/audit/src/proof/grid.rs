@@ -32,16 +32,28 @@ struct Touch {
     blocks: Part,
 }
 
+/// What is read at places that memory decides, so that nothing is known of them: if nothing else is changed at such places, what they must lie apart from is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Apart {
+    /// There are such reads.
+    pub(super) reads: bool,
+    /// What memory holds has a part in where something is changed.
+    pub(super) changes_of_memory: bool,
+}
+
 /// All accesses to global memory.
 #[derive(Debug, Default)]
 pub(super) struct Global {
     touches: Vec<Touch>,
     /// What is done at places that nobody knows, any of which may be any other.
     anywhere: Anywhere,
+    pub(super) apart: Apart,
     /// What atomics do.
     pub(super) atomics: Atomics,
-    /// What is left depends on who comes first.
+    /// What is left depends on the order of the threads of a block, by what is done in their own shared memory, too.
     pub(super) order_decides: bool,
+    /// Blocks may give way to others before they end.
+    pub(super) gives_way: bool,
 }
 
 impl Global {
@@ -90,13 +102,18 @@ impl Global {
             return Err("there are too many accesses");
         }
         self.touches.extend(other.touches);
-        self.order_decides |= other.order_decides || !self.atomics.add(other.atomics);
+        self.apart.reads |= other.apart.reads;
+        self.apart.changes_of_memory |= other.apart.changes_of_memory;
+        self.order_decides |= other.order_decides;
+        self.gives_way |= other.gives_way;
+        self.atomics.add_blocks(other.atomics);
         if self.anywhere.add(&other.anywhere) { Ok(()) } else { Err(NOT_KNOWN) }
     }
 
-    /// Whether no two threads of the grid are in each other's way.
-    pub(super) fn settle(mut self, shape: &Shape) -> Result<(), &'static str> {
+    /// Whether no two threads of the grid are in each other's way; if that holds only as long as no read is of memory that is changed: what is changed.
+    pub(super) fn settle(mut self, shape: &Shape) -> Result<Option<Vec<(u64, u64)>>, &'static str> {
         self.touches.sort_by_key(|t| t.range);
+        let if_apart = self.changes()?;
         let mut rest = &self.touches[..];
         while let Some(first) = rest.first() {
             let mut end = first.range.1;
@@ -108,7 +125,32 @@ impl Global {
             settle_some(shape, &rest[..n])?;
             rest = &rest[n..];
         }
-        Ok(())
+        Ok(if_apart)
+    }
+
+    /// The ranges that reads at places that memory decides must lie apart from, if there are some; touches are sorted.
+    fn changes(&self) -> Result<Option<Vec<(u64, u64)>>, &'static str> {
+        let mut with_reads = self.anywhere;
+        if !self.apart.reads || with_reads.access(false, Kind::Read, 0) {
+            return Ok(None);
+        }
+        if self.apart.changes_of_memory || self.anywhere.is_changed_anywhere() {
+            return Err(NOT_KNOWN);
+        }
+        let mut all: Vec<(i128, i128)> = Vec::new();
+        for t in self.touches.iter().filter(|t| t.kind != Kind::Read) {
+            match all.last_mut() {
+                Some(last) if t.range.0 <= last.1 => last.1 = last.1.max(t.range.1),
+                _ => all.push(t.range),
+            }
+        }
+        // Who reads what is changed could not be told from reads that may not.
+        let mut reads = self.touches.iter().filter(|t| t.kind == Kind::Read);
+        if reads.any(|t| all.iter().any(|(low, end)| t.range.0 < *end && *low < t.range.1)) {
+            return Err(NOT_KNOWN);
+        }
+        let number = |x: i128| u64::try_from(x).map_err(|_| NOT_KNOWN);
+        all.into_iter().map(|(low, end)| Ok((number(low)?, number(end)?))).collect::<Result<_, _>>().map(Some)
     }
 }
 

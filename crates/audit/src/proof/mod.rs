@@ -6,7 +6,9 @@
 //!
 //! Then nothing is found in the launch if no two threads of a block are in each other's way between two barriers (`own` for shared memory, `grid` for
 //! global memory), if the accesses of blocks lie apart (`grid`), if all that is read of shared memory was written, and if barriers and member masks name all
-//! who come there. Where the order of threads decides more than who is first (atomics with results, sums of floats), the seed has a say in what is left, though nothing is found ([`Clean`]). Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. What this does not
+//! who come there. Where the order of threads of a block decides more than who is first (atomics with results, sums of floats), the seed has a say in what is left, though nothing is found ([`Clean`]). Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. Reads of
+//! global memory at places that memory decides are no doubt if the ranges are known that the launch changes: whoever runs it then holds reads apart from these
+//! ([`Clean::if_apart`]). Loops whose end memory decides are played until a round is as the one before (`rounds`). What this does not
 //! follow (calls, printing, asynchronous copies, clusters) is a doubt too, so is what takes too long.
 //!
 //! Does not know: who runs the launch if it is doubted, or how races are told.
@@ -14,6 +16,7 @@
 mod grid;
 mod mask;
 mod own;
+mod rounds;
 mod value;
 
 use std::collections::{BTreeMap, HashSet};
@@ -25,6 +28,7 @@ use crate::checks::{Check, Checks};
 use grid::{Global, is_shared};
 use mask::Mask;
 use own::{Anywhere, Atomics, Cells, Kind, Now, OwnBytes, Written};
+use rounds::{Rounds, reads_of_memory};
 use value::{Known, LOCAL, LOW, Lanes, SHARED, Shape, Value};
 
 /// Most steps of a thread, all threads together.
@@ -60,13 +64,18 @@ pub struct Launch<'a> {
 /// Why more must be looked at.
 type Doubt = &'static str;
 
-/// Why a block is played through again: accesses are to parts of words.
+/// Why a block is played through again: accesses are to parts of words, or loops have no end that is known.
 const PARTS_OF_WORDS: Doubt = "accesses are to parts of words";
+const DOES_MUCH: Doubt = "a block does much";
 
 /// A launch in which no check can find anything.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Clean {
-    /// What it leaves depends on the order of threads, which the seed decides: there are atomics whose results are used, which do different things, or add floats.
+    /// That holds only while no read of global memory is of an allocation in which one of these ranges lies, which are all that the launch may change there: memory
+    /// decides what it reads. `None`: it holds anyway.
+    pub if_apart: Option<Vec<(u64, u64)>>,
+    /// What it leaves depends on the order of threads, which the seed decides: there are atomics whose results are used, which do different things, or add floats, and
+    /// more than one thread of a block does some. If one alone does, the order of blocks decides, which all code keeps.
     pub order_decides: bool,
 }
 
@@ -101,21 +110,25 @@ type Part = ([u32; 3], [u32; 3]);
 fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<Clean, Doubt> {
     let mut all = Global::default();
     for part in parts {
-        let global = match Walk::new(launch, *part, 4)?.run() {
-            Err(why) if why == PARTS_OF_WORDS => Walk::new(launch, *part, 1)?.run()?,
-            done => done?,
+        let (mut grain, mut widens) = (4, false);
+        let global = loop {
+            match Walk::new(launch, *part, grain, widens)?.run() {
+                Err(why) if why == PARTS_OF_WORDS && grain > 1 => grain = 1,
+                Err(why) if why == DOES_MUCH && !widens => widens = true,
+                done => break done?,
+            }
         };
         all.add(global)?;
     }
     let [x, y, z] = launch.ntid;
     let ends = launch.nctaid.map(|n| n.saturating_sub(1));
-    let order_decides = all.order_decides;
-    all.settle(&Shape { blocks: ([0; 3], ends), threads: (x * y * z) as usize })?;
-    Ok(Clean { order_decides })
+    let order_decides = all.order_decides || all.atomics.order_decides() || all.gives_way && all.atomics.depends;
+    let if_apart = all.settle(&Shape { blocks: ([0; 3], ends), threads: (x * y * z) as usize })?;
+    Ok(Clean { if_apart, order_decides })
 }
 
 /// Threads that are about to run a block, with their registers. Those of other threads mean nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 struct State {
     threads: Mask,
     regs: Vec<Value>,
@@ -127,6 +140,10 @@ struct Walk<'a> {
     launch: &'a Launch<'a>,
     /// Registers that something reads.
     read: Vec<bool>,
+    /// Registers that what global memory holds may decide.
+    of_memory: Vec<bool>,
+    /// What blocks began with, if what changes from one round of a loop to the next is no longer followed.
+    rounds: Option<Rounds>,
     shape: Shape,
     tid: [Known; 3],
     pending: BTreeMap<usize, State>,
@@ -151,7 +168,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(launch: &'a Launch<'a>, blocks: Part, grain: u64) -> Result<Walk<'a>, Doubt> {
+    fn new(launch: &'a Launch<'a>, blocks: Part, grain: u64, widens: bool) -> Result<Walk<'a>, Doubt> {
         let [x, y, z] = launch.ntid.map(|n| n as usize);
         let threads = x * y * z;
         if threads == 0 || threads > mask::MOST || launch.nctaid.contains(&0) {
@@ -179,6 +196,8 @@ impl<'a> Walk<'a> {
         Ok(Walk {
             launch,
             read,
+            of_memory: reads_of_memory(launch.code),
+            rounds: widens.then(Rounds::default),
             shape: Shape { blocks, threads },
             tid,
             pending: BTreeMap::from([(0, start)]),
@@ -210,7 +229,12 @@ impl<'a> Walk<'a> {
             self.steps += self.shape.threads as u64 * (block.insts.len() as u64 + 1);
             self.visits += 1;
             if self.steps > MOST_STEPS || self.visits > MOST_VISITS || self.n_unknown > MOST_UNKNOWN {
-                return Err("a block does much");
+                return Err(DOES_MUCH);
+            }
+            if let Some(rounds) = &mut self.rounds
+                && !rounds.is_new(b, (self.now.stretch, self.n_unknown), &mut state)
+            {
+                continue;
             }
             let elsewhere = self.elsewhere();
             // All ways have met: what was written on each of them was written.
@@ -225,6 +249,7 @@ impl<'a> Walk<'a> {
             }
             self.end(b, state)?;
         }
+        self.global.order_decides = self.atomics.order_decides();
         Ok(self.global)
     }
 
@@ -278,7 +303,11 @@ impl<'a> Walk<'a> {
 
     fn end(&mut self, b: usize, state: State) -> Result<(), Doubt> {
         match &self.launch.code.blocks[b].term {
-            Term::Jump(to) | Term::Yield { next: to } => self.go(*to, state),
+            Term::Jump(to) => self.go(*to, state),
+            Term::Yield { next } => {
+                self.global.gives_way = true;
+                self.go(*next, state);
+            }
             Term::Branch { cond, then, otherwise } => {
                 let (mut yes, mut no) = (Mask::NONE, Mask::NONE);
                 let cond = self.value(&state, *cond);
@@ -399,15 +428,14 @@ impl<'a> Walk<'a> {
                     access.op,
                     AtomOp::Add | AtomOp::And | AtomOp::Or | AtomOp::Xor | AtomOp::Min | AtomOp::Max
                 ) && access.ty.class() != TypeClass::Float;
-                let does = Atomics(Some((access.op, access.ty)));
-                let mut is_one = true;
+                let depends = !is_any_order || inst.dst.iter().any(|d| self.read[d.idx()]);
+                let all = Atomics::of((access.op, access.ty), depends, &self.doers(state, inst).0);
                 if access.space != StateSpace::Global {
-                    is_one &= self.atomics.add(does);
+                    self.atomics.add(all);
                 }
                 if access.space != StateSpace::Shared {
-                    is_one &= self.global.atomics.add(does);
+                    self.global.atomics.add(all);
                 }
-                self.global.order_decides |= !is_any_order || !is_one || inst.dst.iter().any(|d| self.read[d.idx()]);
                 let is_plain = access.count != 1 || access.order == Order::Weak;
                 if is_plain || access.space != StateSpace::Shared && access.scope < Scope::Gpu {
                     return Err("there are atomics of other kinds");
@@ -568,6 +596,15 @@ impl<'a> Walk<'a> {
             _ => return Err("an address may be anywhere"),
         };
         if !is_shared {
+            let of_memory = match inst.src[0] {
+                Val::Reg(r) => self.of_memory[r.idx()],
+                Val::Imm(..) => false,
+            };
+            if address.is_none() && kind == Kind::Read && of_memory {
+                self.global.apart.reads = true;
+                return Ok(());
+            }
+            self.global.apart.changes_of_memory |= of_memory && kind != Kind::Read;
             return self.global.touch(&self.shape, address, may, (kind, bytes), self.now.stretch);
         }
         let own = address.filter(|a| a.by[..SHARED] == [0; SHARED] && a.span == 0);

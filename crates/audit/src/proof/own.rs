@@ -207,6 +207,11 @@ impl Anywhere {
         self.is_fine()
     }
 
+    /// Whether something is changed at places that nobody knows.
+    pub(super) fn is_changed_anywhere(&self) -> bool {
+        self.atomics[1] != 0
+    }
+
     fn is_fine(&self) -> bool {
         let has_atomics = self.atomics != [0, 0];
         let unknown_atomics = self.atomics[1] != 0
@@ -251,16 +256,43 @@ impl OwnBytes {
     }
 }
 
-/// What the atomics of a memory do, if there are some: one thing, since several may give one result or another, by who comes first.
+/// What the atomics of a memory do.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Atomics(pub(super) Option<(AtomOp, ScalarType)>);
+pub(super) struct Atomics {
+    /// What, if there are some: more than one thing may give one result or another, by who comes first.
+    pub(super) does: Option<(AtomOp, ScalarType)>,
+    /// Something depends on who comes first.
+    pub(super) depends: bool,
+    /// Several threads of a block do them; else one alone.
+    pub(super) are_of_several: bool,
+    /// The one that does, of the blocks that were seen.
+    pub(super) thread: Option<usize>,
+}
 
 impl Atomics {
-    /// Adds others. Says whether all do one thing.
-    pub(super) fn add(&mut self, other: Atomics) -> bool {
-        let both = self.0.zip(other.0);
-        self.0 = self.0.or(other.0);
-        both.is_none_or(|(a, b)| a == b)
+    /// Those of an instruction that some threads may execute.
+    pub(super) fn of(does: (AtomOp, ScalarType), depends: bool, threads: &Mask) -> Atomics {
+        let mut all = threads.iter();
+        let thread = all.next();
+        Atomics { does: Some(does), depends, are_of_several: all.next().is_some(), thread }
+    }
+
+    /// Adds others of the same blocks.
+    pub(super) fn add(&mut self, other: Atomics) {
+        self.are_of_several |= self.thread.zip(other.thread).is_some_and(|(a, b)| a != b);
+        self.add_blocks(other);
+    }
+
+    /// Adds those of other blocks.
+    pub(super) fn add_blocks(&mut self, other: Atomics) {
+        self.depends |= other.depends || self.does.zip(other.does).is_some_and(|(a, b)| a != b);
+        self.are_of_several |= other.are_of_several;
+        (self.does, self.thread) = (self.does.or(other.does), self.thread.or(other.thread));
+    }
+
+    /// Whether what is left depends on the order of the threads of a block. Blocks come in the seed's order in all code.
+    pub(super) fn order_decides(&self) -> bool {
+        self.depends && self.are_of_several
     }
 }
 
@@ -268,12 +300,7 @@ impl Atomics {
 fn joined(a: u8, b: u8) -> u8 {
     match (a, b) {
         (0, n) | (n, 0) => n,
-        (a, b) => {
-            if a == b {
-                a
-            } else {
-                u8::MAX
-            }
-        }
+        (a, b) if a == b => a,
+        _ => u8::MAX,
     }
 }
