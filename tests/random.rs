@@ -27,17 +27,20 @@ fn number(name: &str) -> Option<u64> {
 /// Kernels of a plain run that are checked for races.
 const AUDITED: u64 = 12;
 
+/// Kernels of a plain run that are looked at with a barrier less: that makes a race in one of ten.
+const WITHOUT_BARRIERS: u64 = 48;
+
 /// `HANDLOOM_AUDITED=10000` takes that many, on all cores. Of those with a barrier less, some must have races, or nothing is shown.
 #[test]
 #[allow(clippy::print_stdout, reason = "how many were looked at")]
 fn checks_find_the_races_of_random_kernels() {
     let asked = number("HANDLOOM_AUDITED");
-    let (found, wrong) = on_all_cores(asked.is_some(), asked.unwrap_or(AUDITED), LIMIT / 4, audit);
+    let (found, wrong) = on_all_cores(asked.is_some(), asked.unwrap_or(WITHOUT_BARRIERS), LIMIT / 2, audit);
     let [ended, races] = [|(ended, _): &(usize, usize)| *ended, |(_, races): &(usize, usize)| usize::from(*races > 0)]
         .map(|of| found.iter().map(of).sum::<usize>());
     println!("{} seeds, {ended} texts ended, {races} of them with races", found.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    assert!(races > 0 || found.len() < 12, "no barrier mattered in {} kernels", found.len());
+    assert!(races > 0 || found.len() < 36, "no barrier mattered in {} kernels", found.len());
     assert!(ended >= found.len(), "{ended} texts of {} kernels ended", found.len());
 }
 

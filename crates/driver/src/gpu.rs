@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use handloom_runtime::{CodeCache, Device, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED};
+use handloom_runtime::{
+    CodeCache, Device, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, meminfo,
+};
 
 use crate::code::{Code, Result};
 use crate::config::Config;
@@ -203,11 +205,4 @@ impl Gpu {
             _ => return Err(Code::INVALID_VALUE),
         })
     }
-}
-
-/// A line of `/proc/meminfo` in bytes.
-pub fn meminfo(name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kib: u64 = text.lines().find_map(|l| l.strip_prefix(name))?.split_whitespace().next()?.parse().ok()?;
-    kib.checked_mul(1024)
 }

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-use handloom_runtime::{MemoryError, Word};
+use handloom_runtime::{MemoryError, Word, meminfo};
 
 use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
-use crate::gpu::{Gpu, meminfo};
+use crate::gpu::Gpu;
 use crate::hints::pages;
 use crate::ipc;
 use crate::process::{Process, process};

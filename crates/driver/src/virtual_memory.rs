@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use handloom_runtime::{Backing, Part};
+use handloom_runtime::{Backing, Part, meminfo};
 
 use crate::code::{Code, Result};
 use crate::context;
-use crate::gpu::{Gpu, meminfo};
+use crate::gpu::Gpu;
 use crate::memory::{Allocated, POISON, Use};
 use crate::process::{Process, process};
 

@@ -39,7 +39,7 @@ use crate::error::{ErrorKind, Lack, NoRoom, Wrong};
 use crate::finding::{CheckConfig, CheckReport};
 use crate::grid::{Ended, Grid, LaunchReport};
 use crate::lock::lock;
-use crate::memory::{AllocKind, Undo, access};
+use crate::memory::{AllocKind, Undo, access, memory_left};
 use crate::module::{Answer, Function, Program};
 use crate::run::{Launched, Moment, Order, Printer, Running, StopHandle, Sums, Watchdog};
 use crate::sched;
@@ -513,7 +513,13 @@ impl PreparedLaunch {
     }
 
     fn audit(&self) -> Option<Arc<Mutex<Audit>>> {
-        self.config.check.map(|c| Arc::new(Mutex::new(Audit::for_checks(self.checks(c), c.races))))
+        // Half of what the host has left: memory of the device is touched beside what is remembered of it.
+        static ROOM: OnceLock<u64> = OnceLock::new();
+        let most = || *ROOM.get_or_init(|| memory_left().map_or(u64::MAX, |left| left / 2));
+        self.config.check.map(|c| {
+            let options = Options { room: c.races.room.min(most()), ..c.races };
+            Arc::new(Mutex::new(Audit::for_checks(self.checks(c), options)))
+        })
     }
 
     /// What the check of a run had found that was stopped.

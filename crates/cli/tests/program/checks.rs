@@ -318,3 +318,42 @@ fn many_seeds_show_what_some_orders_hide() {
     f.run("run --job j.json --check=race --many-seeds 6..6").ends(2).says("a range of seeds that is not empty");
     f.run("run --job j.json --check=race --many-seeds 0..6 --seed 1").ends(2).says("cannot be used with");
 }
+
+/// Adds one to each word of `sums`, far from what the lane beside it adds to. `order` holds zeros, which no proof knows.
+const SCATTERED: &str = r#"
+.visible .entry scattered(.param .u64 order, .param .u64 sums)
+{
+    .reg .b32 %i, %n, %to;
+    .reg .b64 %d<3>;
+    ld.param.u64 %d0, [order];
+    ld.param.u64 %d1, [sums];
+    mov.u32 %i, %ctaid.x;
+    mov.u32 %n, %tid.x;
+    mad.lo.u32 %i, %i, 256, %n;
+    mad.wide.u32 %d0, %i, 4, %d0;
+    ld.global.u32 %to, [%d0];
+    mul.lo.u32 %i, %i, 40503;
+    and.b32 %i, %i, 0x1fffff;
+    xor.b32 %to, %to, %i;
+    mad.wide.u32 %d1, %to, 4, %d1;
+    ld.global.u32 %n, [%d1];
+    add.u32 %n, %n, 1;
+    st.global.u32 [%d1], %n;
+    ret;
+}
+"#;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_check_without_memory_says_so() {
+    let f = Folder::with("check_memory", SCATTERED);
+    let line = "run k.ptx scattered --grid 8192 --block 256 --check=race,init zero:8388608 zero:8388608";
+    f.run(line).ends(0);
+    // The check wants some 40 MiB of its own, more than half of what is left.
+    let command = f.command(line);
+    let mut limited = std::process::Command::new("sh");
+    limited.current_dir(f.path()).env("HANDLOOM_CACHE", "off").args(["-c", "ulimit -d 100000 && exec \"$0\" \"$@\""]);
+    limited.arg(command.get_program()).args(command.get_args());
+    let ran = Ran::of(&limited.output().unwrap()).ends(5);
+    ran.says("the check ended before the launch did").says("what is remembered of accesses takes more than");
+}
