@@ -517,7 +517,9 @@ impl PreparedLaunch {
         static ROOM: OnceLock<u64> = OnceLock::new();
         let most = || *ROOM.get_or_init(|| memory_left().map_or(u64::MAX, |left| left / 2));
         self.config.check.map(|c| {
-            let options = Options { room: c.races.room.min(most()), ..c.races };
+            // Who is proven tells nothing, and to ask takes longer than a small launch.
+            let room = if self.answer == Answer::Doubted { c.races.room.min(most()) } else { c.races.room };
+            let options = Options { room, ..c.races };
             Arc::new(Mutex::new(Audit::for_checks(self.checks(c), options)))
         })
     }
