@@ -68,6 +68,11 @@ fn sums(operands: &str) -> impl Iterator<Item = &str> {
     operands.split(", ").filter_map(|o| o.split_once('+')).map(|(register, _)| register).filter(|r| !r.starts_with('['))
 }
 
+/// Whether one of some elements is a number.
+fn has_number(elements: &str) -> bool {
+    elements.split(',').any(|e| e.trim_start_matches([' ', '-']).starts_with(|c: char| c.is_ascii_digit()))
+}
+
 fn is(words: &str, opcodes: &[&str]) -> bool {
     opcodes.contains(&words.split('.').next().unwrap_or(""))
 }
@@ -123,12 +128,37 @@ const EXCEPTIONS: &[Exception] = &[
     Exception {
         reason: "one value for a whole vector: the manual has no such form, and what it means is not known",
         assembler_accepts: true,
-        matches: |w, _| is(w, &["mov"]) && (has_word(w, ".v2") || has_word(w, ".v4")),
+        matches: |w, _| is(w, &["mov", "sust"]) && (has_word(w, ".v2") || has_word(w, ".v4")),
     },
     Exception {
         reason: "an address, which has 64 bits, as a value of 128: plainly a fault",
         assembler_accepts: true,
         matches: |w, _| w == "mov.b128",
+    },
+    Exception {
+        reason: "an order of a fence between proxies that the manual does not have there",
+        assembler_accepts: true,
+        matches: |w, _| w.starts_with("fence.proxy.async::generic.acq_rel"),
+    },
+    Exception {
+        reason: "a float among what is stored as integers, or an integer among what is stored as floats: the assembler looks at the vector as a whole",
+        assembler_accepts: true,
+        matches: |w, o| is(w, &["st", "red", "multimem"]) && has_number(o.split_once('{').map_or("", |(_, all)| all)),
+    },
+    Exception {
+        reason: "a vector of nothing but constants that all `multimem` memories get, whose type the assembler does not find",
+        assembler_accepts: false,
+        matches: |w, o| {
+            let all = o.split_once('{').and_then(|(_, all)| all.split_once('}')).map_or("", |(all, _)| all);
+            w.starts_with("multimem.st") && !all.is_empty() && all.split(',').all(has_number)
+        },
+    },
+    Exception {
+        reason: "a float or a pair as the coordinate of a surface, beside bits",
+        assembler_accepts: true,
+        matches: |w, o| {
+            is(w, &["suld", "sust", "sured"]) && ["f32_", "f16x2_", "0f", "pred_"].iter().any(|t| o.contains(t))
+        },
     },
     Exception {
         reason: "`testp` without a property: there is nothing to test",
@@ -188,11 +218,12 @@ const EXCEPTIONS: &[Exception] = &[
         matches: |_, o| o.contains("].unified"),
     },
     Exception {
-        reason: "a predicate or a special register among the results of a load, which the assembler does not look at if it is not the first",
+        reason: "a predicate or a special register in a vector, which the assembler does not look at if there are bits beside it",
         assembler_accepts: true,
         matches: |w, o| {
-            let results = o.split_once('}').map_or("", |(first, _)| first);
-            is(w, &["ldmatrix", "wgmma"]) && (results.contains("pred_") || results.contains('%'))
+            let results = o.split_once('{').and_then(|(_, all)| all.split_once('}')).map_or("", |(all, _)| all);
+            is(w, &["ld", "ldu", "st", "red", "multimem", "ldmatrix", "wgmma"])
+                && (results.contains("pred_") || results.contains('%'))
         },
     },
     Exception {
@@ -202,11 +233,6 @@ const EXCEPTIONS: &[Exception] = &[
             let is_odd = ["f32_1}", "s32_1}", "f16x2_1}", ",1}", "{1,", "{5000000000,"].iter().any(|e| o.contains(e));
             is(w, &["wmma", "wgmma", "mma"]) && (is_odd || o.contains("{0f"))
         },
-    },
-    Exception {
-        reason: "a register of type `.f32` for four small floats, which have no register type but bits",
-        assembler_accepts: true,
-        matches: |w, o| w.starts_with("multimem.st.e") && o.contains("f32_"),
     },
     Exception {
         reason: "a literal of 64 bits among registers of 32",
@@ -259,14 +285,6 @@ const EXCEPTIONS: &[Exception] = &[
         matches: |w, o| is(w, &["tex", "tld4", "suld", "sust", "sured"]) && o.contains('%'),
     },
     Exception {
-        reason: "an integer or a pair among coordinates of type `.f32`, which the assembler does not look at if it is not the first",
-        assembler_accepts: true,
-        matches: |w, o| {
-            let place = o.split_once('[').map_or("", |(_, place)| place);
-            is(w, &["tex", "tld4"]) && w.ends_with(".f32") && (place.contains("s32_") || place.contains("f16x2_"))
-        },
-    },
-    Exception {
         reason: "an object of images as an address in `.shared` or `.local`",
         assembler_accepts: true,
         matches: |_, o| o.contains("[tr]") || o.contains("[ur]"),
@@ -274,7 +292,7 @@ const EXCEPTIONS: &[Exception] = &[
     Exception {
         reason: "`_` behind the one result: the instruction has no second",
         assembler_accepts: true,
-        matches: |w, o| is(w, &["isspacep", "mbarrier"]) && o.contains("|_"),
+        matches: |w, o| is(w, &["isspacep", "mbarrier", "setp"]) && o.contains("|_"),
     },
     Exception {
         reason: "an address in a register that is too small for one, where the space is written",

@@ -185,12 +185,27 @@ impl<'a> BodyCx<'_, 'a> {
             _ => false,
         };
         let has_floats = icx.is("tld4") || icx.is("tex") && icx.used.ty(Role::Type2) == ScalarType::F32;
+        let n_layers = usize::from(icx.used.text(Role::Shape).starts_with(".a"));
+        let (layer, places) = written.split_at(n_layers.min(written.len()));
+        if let Some(float) = layer.iter().find(|e| is_float(e)) {
+            let message = "the first coordinate of an array is the number of an image, no float";
+            let d = Diagnostic::error(Code::LiteralType, float.span, message);
+            return Err(self.cx.push(d.section(icx.form().section)));
+        }
+        let joined = self.go_together(places)?;
+        let is_bits = joined.is_some_and(|ty| ty.class() == TypeClass::Bits);
+        let is_no_float = |e: &ast::Operand<'a>| joined.is_none() && !is_float(e);
+        if has_floats && n_layers > 0 && places.iter().all(is_no_float) {
+            let message = "nothing but integers where places of type `.f32` belong";
+            let d = Diagnostic::error(Code::LiteralType, p.written.span, message);
+            return Err(self.cx.push(d.section(icx.form().section)));
+        }
         let mut all = Vec::new();
         for (i, element) in written.iter().enumerate() {
-            let rule =
-                if i > 0 && has_floats && is_float(element) { Some(Rule::ordinary(ScalarType::F32)) } else { p.rule };
+            let takes_float = i >= n_layers && (has_floats || is_bits);
+            let rule = if takes_float && is_float(element) { Some(Rule::ordinary(ScalarType::F32)) } else { p.rule };
             let one = std::slice::from_ref(element);
-            if let Operand::Vector(mut checked) = self.elements(icx, Pairing { rule, ..p }, one)? {
+            if let Operand::Vector(mut checked) = self.elements(icx, Pairing { rule, joined, ..p }, one)? {
                 all.append(&mut checked);
             }
         }

@@ -223,7 +223,7 @@ impl<'a> BodyCx<'_, 'a> {
             operands.next();
             icx.at = at;
             let rule = self.rule(icx, wanted, at);
-            let p = Pairing { wanted, written, rule, side };
+            let p = Pairing { wanted, written, rule, side, joined: None };
             match self.operand(icx, p, guarded) {
                 Ok(o) => list.push(o),
                 Err(Told) => {
@@ -237,7 +237,7 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(Told);
         }
         if let (Some(written), Some(wanted)) = (operands.next(), left_out) {
-            let p = Pairing { wanted, written, rule: None, side: Side::Source };
+            let p = Pairing { wanted, written, rule: None, side: Side::Source, joined: None };
             return Err(self.wrong_kind(icx, p, "a vector in braces"));
         }
         self.ordered_literals(icx, &chosen, &src, n_dst)?;

@@ -154,6 +154,11 @@ impl<'a> BodyCx<'_, 'a> {
             return Ok(Operand::Reg { reg: id, ty, fit: crate::module::Fit::Same, negated: false });
         };
         match rule.fits(ty, p.side) {
+            None if let Some(fit) = p.joined.and_then(|joined| rule.fits(joined, p.side)) => {
+                let message = format!("a `{ty}` register as an element of type `{}`", rule.ty);
+                self.cx.push(Diagnostic::warning(Code::WForbidden, span, message).section(TYPES_SECTION));
+                Ok(Operand::Reg { reg: id, ty: rule.ty, fit, negated: false })
+            }
             Some(fit) => Ok(Operand::Reg { reg: id, ty: rule.ty, fit, negated: false }),
             None if is_lax_element(icx, p, rule, ty) => {
                 let message = format!("a `{ty}` register as an element of type `{}`", rule.ty);
@@ -378,7 +383,9 @@ impl<'a> BodyCx<'_, 'a> {
                     return Err(self.cx.push(d.section(icx.form().section)));
                 }
                 let vector = self.elements(icx, p, elements)?;
-                self.suit(icx, elements, &vector)?;
+                if !p.wanted.count.is_computed() {
+                    self.go_together(elements)?;
+                }
                 if let Operand::Vector(list) = &vector {
                     for (i, (element, written)) in list.iter().zip(elements).enumerate() {
                         if let Operand::Imm { bits, .. } = element
@@ -439,6 +446,11 @@ impl<'a> BodyCx<'_, 'a> {
             && written.iter().all(is_integer)
         {
             "a vector of nothing but integers where registers hold a matrix"
+        } else if p.rule.is_some_and(|r| r.ty == ScalarType::B32)
+            && list.iter().all(|e| matches!(e, Operand::Imm { .. }))
+            && written.last().is_some_and(is_double)
+        {
+            "a vector of nothing but constants that ends in a float of 64 bits"
         } else {
             return Ok(());
         };
@@ -470,6 +482,7 @@ impl<'a> BodyCx<'_, 'a> {
         let mut out = Vec::with_capacity(elements.len());
         let mut failed = false;
         let is_wide = p.rule.map_or(0, |r| r.ty.bits()) as usize * elements.len() == 256;
+        let p = Pairing { joined: p.joined.or_else(|| self.join_all(elements).unwrap_or(None)), ..p };
         for e in elements {
             let element = match (&e.kind, p.side) {
                 (OperandKind::Sink, Side::Destination) if !matches!(p.wanted.count, Count::Every(_)) => {
@@ -479,6 +492,13 @@ impl<'a> BodyCx<'_, 'a> {
                 (OperandKind::Sink, Side::Source) if icx.is("st") && is_wide => Ok(Operand::Sink),
                 (OperandKind::Vector(_), _) => Err(self.wrong_kind(icx, Pairing { written: e, ..p }, "a register")),
                 (OperandKind::Expr(sum), _) if is_sum(sum) => Err(self.no_sum(e.span)),
+                // An address is no element, not even where it may stand alone.
+                (OperandKind::Name(name), _) if p.wanted.kind == Kind::MovSource => match self.named(name)? {
+                    Some(found) if !matches!(found, Named::Bind(Bind::Reg(_))) => {
+                        Err(self.no_value(icx, found, name, e.span))
+                    }
+                    _ => self.value(icx, Pairing { written: e, ..p }),
+                },
                 _ => self.value(icx, Pairing { written: e, ..p }),
             };
             match element {
@@ -489,31 +509,67 @@ impl<'a> BodyCx<'_, 'a> {
         if failed { Err(Told) } else { Ok(Operand::Vector(out)) }
     }
 
-    /// The registers of one vector have one size and kinds that go together.
-    fn suit(&mut self, icx: &InstCx<'_, 'a>, written: &[ast::Operand<'a>], vector: &Operand) -> Result<(), Told> {
-        let Operand::Vector(elements) = vector else { return Ok(()) };
-        if !["ld", "ldu", "st", "st.async", "mov", "atom", "red", "suld", "sust", "tex", "tld4"]
-            .iter()
-            .any(|op| icx.is(op))
-        {
-            return Ok(());
+    /// The type that the registers of a vector have together, if there are any: the assembler asks whether the vector fits, not whether each register
+    /// does. Where two do not go together, the place of the second and both types.
+    fn join_all(
+        &mut self,
+        elements: &[ast::Operand<'a>],
+    ) -> Result<Option<ScalarType>, (Span, ScalarType, ScalarType)> {
+        let mut types: Vec<ScalarType> = Vec::new();
+        for e in elements {
+            let Some(ty) = self.type_of_register(e) else { continue };
+            if let Some(before) = types.iter().find(|before| join(**before, ty).is_none()) {
+                return Err((e.span, ty, *before));
+            }
+            if !types.contains(&ty) {
+                types.push(ty);
+            }
         }
-        let mut joined: Option<ScalarType> = None;
-        for (e, element) in written.iter().zip(elements) {
-            let Operand::Reg { reg, .. } = element else { continue };
-            let ty = self.body.regs[index(reg.0)].ty;
-            let Some(before) = joined else {
-                joined = Some(ty);
-                continue;
-            };
-            let Some(both) = join(before, ty) else {
+        Ok(types.into_iter().reduce(|a, b| join(a, b).unwrap_or(a)))
+    }
+
+    /// The declared type, if an operand is a register.
+    fn type_of_register(&mut self, e: &ast::Operand<'a>) -> Option<ScalarType> {
+        let (OperandKind::Name(name) | OperandKind::Member(name, _)) = &e.kind else { return None };
+        match self.named(name) {
+            Ok(Some(Named::Bind(Bind::Reg(r)))) => Some(r.ty),
+            _ => None,
+        }
+    }
+
+    /// The registers of one vector have one size and kinds that go together, and its literals are of the kind of its registers: integers beside
+    /// integers, floats beside those of 32 and 64 bits, either beside bits.
+    pub fn go_together(&mut self, written: &[ast::Operand<'a>]) -> Result<Option<ScalarType>, Told> {
+        let joined = match self.join_all(written) {
+            Ok(joined) => joined,
+            Err((span, ty, before)) => {
                 let message = format!("a `{ty}` register beside a `{before}` one in the same vector");
-                let d = Diagnostic::error(Code::OperandType, e.span, message);
+                let d = Diagnostic::error(Code::OperandType, span, message);
                 return Err(self.cx.push(d.help("registers of one size and kind").section("Vectors as Operands")));
+            }
+        };
+        let (mut integers, mut floats) = match joined.map(|ty| (ty, ty.class())) {
+            Some((_, TypeClass::Unsigned | TypeClass::Signed)) => (true, false),
+            Some((ty, TypeClass::Float)) => (false, matches!(ty, ScalarType::F32 | ScalarType::F64)),
+            Some((_, TypeClass::Bits | TypeClass::Pred)) | None => (true, true),
+        };
+        for e in written {
+            let OperandKind::Expr(value) = &e.kind else { continue };
+            let (fits, kind) = match eval(value) {
+                Ok(Const::Int { .. }) => (integers, "an integer"),
+                Ok(Const::Float(_) | Const::Float32(_)) => (floats, "a float"),
+                _ => continue,
             };
-            joined = Some(both);
+            if !fits {
+                let message = format!("{kind} beside what is of another kind in the same vector");
+                let d = Diagnostic::error(Code::LiteralType, e.span, message);
+                return Err(self.cx.push(d.help("move it into a register first").section("Vectors as Operands")));
+            }
+            if joined.is_none() {
+                (integers, floats) = (kind == "an integer", kind == "a float");
+            }
         }
-        Ok(())
+        Ok(joined)
     }
 
     /// The manual has `_` in a vector of `ld` for 256-bit loads only; the assembler takes it in any.
@@ -629,6 +685,17 @@ pub(crate) fn is_sum(e: &ast::Expr<'_>) -> bool {
     matches!(eval(e), Ok(Const::Address(_)))
 }
 
+/// The bit type of the size of a type.
+const fn bits_like(t: ScalarType) -> ScalarType {
+    match t.bits() {
+        8 => ScalarType::B8,
+        16 => ScalarType::B16,
+        32 => ScalarType::B32,
+        64 => ScalarType::B64,
+        _ => ScalarType::B128,
+    }
+}
+
 /// The type of two registers in one vector, if they go together.
 fn join(a: ScalarType, b: ScalarType) -> Option<ScalarType> {
     use TypeClass::{Bits, Signed, Unsigned};
@@ -638,7 +705,7 @@ fn join(a: ScalarType, b: ScalarType) -> Option<ScalarType> {
     match (a.class(), b.class()) {
         (Bits, _) => Some(a),
         (_, Bits) => Some(b),
-        (Unsigned | Signed, Unsigned | Signed) => Some(a),
+        (Unsigned | Signed, Unsigned | Signed) => Some(if a == b { a } else { bits_like(a) }),
         _ => (a == b).then_some(a),
     }
 }

@@ -132,6 +132,8 @@ pub(crate) struct Pairing<'i, 'a> {
     pub rule: Option<Rule>,
     /// Read or written.
     pub side: Side,
+    /// What the registers of the vector around it are together.
+    pub joined: Option<ScalarType>,
 }
 
 /// How many registers an operand is.

@@ -30,12 +30,7 @@ pub const CP_ASYNC: Form = Form {
     opcode: "cp.async",
     section: SECTION,
     qualifiers: QUALIFIERS,
-    src: &[
-        address("dst"),
-        address("src"),
-        operand("cp-size", Kind::Imm, WORD),
-        val("cache-policy", Is::Fixed(U64)).with(Role::CacheHint),
-    ],
+    src: &[address("dst"), address("src"), operand("cp-size", Kind::Imm, WORD), POLICY_WITH_HINT],
     needs: Needs::on(7, 0, &[AtLeast(80)]),
     semantics: Semantics::Timed { now: copy_all, late: |x| few(x, None) },
     ..UNSUPPORTED_FORM
@@ -49,7 +44,7 @@ pub const CP_ASYNC_SIZED: Form = Form {
         address("src"),
         operand("cp-size", Kind::Imm, WORD),
         val("src-size", WORD),
-        val("cache-policy", Is::Fixed(U64)).with(Role::CacheHint),
+        POLICY_WITH_HINT,
     ],
     ..CP_ASYNC
 };
@@ -74,7 +69,7 @@ pub const CP_ASYNC_IGNORE: Form = Form {
         address("src"),
         operand("cp-size", Kind::Imm, WORD),
         operand("ignore-src", Kind::Pred { negatable: true }, Is::Only(Pred)),
-        val("cache-policy", Is::Fixed(U64)).with(Role::CacheHint),
+        POLICY_WITH_HINT,
     ],
     needs: Needs::on(7, 5, &[AtLeast(80)]),
     ..CP_ASYNC
@@ -83,7 +78,7 @@ pub const CP_ASYNC_IGNORE: Form = Form {
 const CG: &[Group] =
     &[must(Role::CacheOp, &[choice(".cg", Value::Flag)]), QUALIFIERS[1], QUALIFIERS[2], QUALIFIERS[3], QUALIFIERS[4]];
 const SIXTEEN: Operand = operand("16", Kind::Imm, WORD);
-const POLICY_WITH_HINT: Operand = val("cache-policy", Is::Fixed(U64)).with(Role::CacheHint);
+const POLICY_WITH_HINT: Operand = val("cache-policy", Is::Descriptor(U64)).with(Role::CacheHint);
 
 /// `cp.async.cg.shared.global{hints} [dst], [src], 16{, cache-policy}`.
 pub const CP_ASYNC_CG: Form =

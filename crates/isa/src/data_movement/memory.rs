@@ -94,7 +94,7 @@ pub const PREFETCH: &[Choice] = &[
 pub const WEAK: &[Choice] = &[choice_if(".weak", Value::Order(Order::Weak), Needs::on(6, 0, &[AtLeast(70)]))];
 
 /// The cache policy operand, written if and only if `.L2::cache_hint` is.
-pub const POLICY: Operand = val("cache-policy", Is::Fixed(U64)).optional();
+pub const POLICY: Operand = val("cache-policy", Is::Descriptor(U64)).optional();
 
 /// The state space an access goes to: the one written, with plain `.param` resolved; the named variable's own if none is written.
 pub fn space(u: &Use) -> StateSpace {

@@ -31,11 +31,11 @@ const FLOATS: Group = must(
         ty(".f32", F32),
         ty(".f64", F64),
         ty_if(".e5m2", B8, SMALL),
-        ty_if(".e5m2x2", E5M2x2, SMALL),
-        ty_if(".e5m2x4", E5M2x4, SMALL),
+        ty_if(".e5m2x2", B16, SMALL),
+        ty_if(".e5m2x4", B32, SMALL),
         ty_if(".e4m3", B8, SMALL),
-        ty_if(".e4m3x2", E4M3x2, SMALL),
-        ty_if(".e4m3x4", E4M3x4, SMALL),
+        ty_if(".e4m3x2", B16, SMALL),
+        ty_if(".e4m3x4", B32, SMALL),
     ],
 );
 const RED_FLOATS: Group = must(
@@ -112,7 +112,7 @@ pub const LD_REDUCE: Form = Form {
 /// `multimem.ld_reduce{.ldsem}{.scope}{.ss}.op{.acc_prec}{.vec}.type d, [a]` of floats.
 pub const LD_REDUCE_FLOAT: Form = Form {
     qualifiers: &[LOAD_ORDER, SCOPE, SPACE, FLOAT_OPS, ACC, VEC, FLOATS],
-    dst: &[vector("d", Is::Exactly(Role::Type), Role::Vec)],
+    dst: &[vector("d", TYPE, Role::Vec)],
     legal: |u| orders(u).and_then(|()| float(u)),
     ..LD_REDUCE
 };
@@ -134,7 +134,7 @@ pub const MULTIMEM_ST: Form = Form {
 /// `multimem.st{.stsem}{.scope}{.ss}{.vec}.type [a], b` of floats.
 pub const MULTIMEM_ST_FLOAT: Form = Form {
     qualifiers: &[STORE_ORDER, SCOPE, SPACE, VEC, FLOATS],
-    src: &[address("a"), vector("b", Is::Exactly(Role::Type), Role::Vec)],
+    src: &[address("a"), vector("b", TYPE, Role::Vec)],
     legal: |u| orders(u).and_then(|()| float(u)),
     ..MULTIMEM_ST
 };
@@ -167,10 +167,7 @@ pub const MULTIMEM_RED: Form = Form {
 pub const MULTIMEM_RED_FLOAT: Form = Form {
     words: &[".add"],
     qualifiers: &[RED_ORDER, SCOPE, SPACE, VEC, RED_FLOATS],
-    src: &[
-        address("a").in_bits(64),
-        Operand { count: Count::Bare(Role::Vec), ..vector("b", Is::Exactly(Role::Type), Role::Vec) },
-    ],
+    src: &[address("a").in_bits(64), Operand { count: Count::Bare(Role::Vec), ..vector("b", TYPE, Role::Vec) }],
     legal: |u| orders(u).and_then(|()| float(u)),
     ..MULTIMEM_RED
 };

@@ -132,7 +132,7 @@ pub const ARRIVE_EXPECT_TX_CLUSTER: Form =
 
 /// `mbarrier.arrive.noComplete{.release.cta}{.shared}.b64 state, [addr], count`.
 pub const ARRIVE_NO_COMPLETE: Form = Form {
-    opcode: "mbarrier.arrive.noComplete",
+    words: &[".noComplete", ".b64"],
     qualifiers: &[
         maybe(Role::Order, &[choice_if(".release", Value::Order(Order::Release), Needs::ptx(8, 0))]),
         maybe(Role::Scope, &[choice_if(".cta", Value::Scope(Scope::Cta), Needs::ptx(8, 0))]),
@@ -174,12 +174,8 @@ pub const DROP_EXPECT_TX_CLUSTER: Form = Form {
 };
 
 /// `mbarrier.arrive_drop.noComplete{.release.cta}{.shared}.b64 state, [addr], count`.
-pub const DROP_NO_COMPLETE: Form = Form {
-    opcode: "mbarrier.arrive_drop.noComplete",
-    section: DROP,
-    semantics: Semantics::Build(drop_out),
-    ..ARRIVE_NO_COMPLETE
-};
+pub const DROP_NO_COMPLETE: Form =
+    Form { opcode: "mbarrier.arrive_drop", section: DROP, semantics: Semantics::Build(drop_out), ..ARRIVE_NO_COMPLETE };
 
 /// `mbarrier.test_wait{.sem.scope}{.shared}.b64 waitComplete, [addr], state`.
 pub const TEST_WAIT: Form = Form {
