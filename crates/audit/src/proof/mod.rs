@@ -108,11 +108,12 @@ type Part = ([u32; 3], [u32; 3]);
 
 /// The same where blocks are looked at in parts of the grid.
 fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<Clean, Doubt> {
+    let registers = Registers::of(launch.code);
     let mut all = Global::default();
     for part in parts {
         let (mut grain, mut widens) = (4, false);
         let global = loop {
-            match Walk::new(launch, *part, grain, widens)?.run() {
+            match Walk::new(launch, &registers, (*part, grain, widens))?.run() {
                 Err(why) if why == PARTS_OF_WORDS && grain > 1 => grain = 1,
                 Err(why) if why == DOES_MUCH && !widens => widens = true,
                 done => break done?,
@@ -127,6 +128,29 @@ fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<Clean, Doubt> {
     Ok(Clean { if_apart, order_decides })
 }
 
+/// What is known of the registers of code, whichever blocks run it.
+struct Registers {
+    /// Something reads them.
+    read: Vec<bool>,
+    /// What global memory holds may decide them.
+    of_memory: Vec<bool>,
+}
+
+impl Registers {
+    fn of(code: &Function) -> Registers {
+        let mut read = vec![false; code.regs.len()];
+        for block in &code.blocks {
+            let of_end = block.term.sources();
+            for v in block.insts.iter().flat_map(|inst| &inst.src).chain(&of_end) {
+                if let Val::Reg(r) = v {
+                    read[r.idx()] = true;
+                }
+            }
+        }
+        Registers { read, of_memory: reads_of_memory(code) }
+    }
+}
+
 /// Threads that are about to run a block, with their registers. Those of other threads mean nothing.
 #[derive(Clone, PartialEq, Debug)]
 struct State {
@@ -138,10 +162,7 @@ struct State {
 
 struct Walk<'a> {
     launch: &'a Launch<'a>,
-    /// Registers that something reads.
-    read: Vec<bool>,
-    /// Registers that what global memory holds may decide.
-    of_memory: Vec<bool>,
+    registers: &'a Registers,
     /// What blocks began with, if what changes from one round of a loop to the next is no longer followed.
     rounds: Option<Rounds>,
     shape: Shape,
@@ -168,7 +189,11 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(launch: &'a Launch<'a>, blocks: Part, grain: u64, widens: bool) -> Result<Walk<'a>, Doubt> {
+    fn new(
+        launch: &'a Launch<'a>,
+        registers: &'a Registers,
+        (blocks, grain, widens): (Part, u64, bool),
+    ) -> Result<Walk<'a>, Doubt> {
         let [x, y, z] = launch.ntid.map(|n| n as usize);
         let threads = x * y * z;
         if threads == 0 || threads > mask::MOST || launch.nctaid.contains(&0) {
@@ -184,19 +209,9 @@ impl<'a> Walk<'a> {
         // What nobody has written yet is zero.
         let regs = vec![Some(Known::all(0)); launch.code.regs.len()];
         let start = State { threads: Mask::first(threads), regs, wrote: HashSet::new() };
-        let mut read = vec![false; launch.code.regs.len()];
-        for block in &launch.code.blocks {
-            let of_end = block.term.sources();
-            for v in block.insts.iter().flat_map(|inst| &inst.src).chain(&of_end) {
-                if let Val::Reg(r) = v {
-                    read[r.idx()] = true;
-                }
-            }
-        }
         Ok(Walk {
             launch,
-            read,
-            of_memory: reads_of_memory(launch.code),
+            registers,
             rounds: widens.then(Rounds::default),
             shape: Shape { blocks, threads },
             tid,
@@ -428,7 +443,7 @@ impl<'a> Walk<'a> {
                     access.op,
                     AtomOp::Add | AtomOp::And | AtomOp::Or | AtomOp::Xor | AtomOp::Min | AtomOp::Max
                 ) && access.ty.class() != TypeClass::Float;
-                let depends = !is_any_order || inst.dst.iter().any(|d| self.read[d.idx()]);
+                let depends = !is_any_order || inst.dst.iter().any(|d| self.registers.read[d.idx()]);
                 let all = Atomics::of((access.op, access.ty), depends, &self.doers(state, inst).0);
                 if access.space != StateSpace::Global {
                     self.atomics.add(all);
@@ -597,7 +612,7 @@ impl<'a> Walk<'a> {
         };
         if !is_shared {
             let of_memory = match inst.src[0] {
-                Val::Reg(r) => self.of_memory[r.idx()],
+                Val::Reg(r) => self.registers.of_memory[r.idx()],
                 Val::Imm(..) => false,
             };
             if address.is_none() && kind == Kind::Read && of_memory {

@@ -1,6 +1,7 @@
 //! Products of each type of elements against sums that are exact: by the definition and by vector code of each width, within the bound that
 //! `num::matrix` argues. Elements are read by a table of their formats, and summed as whole numbers of a power of two.
 
+use handloom_interp::pace::splitmix;
 use handloom_ir::num::matrix::matrix;
 use handloom_ir::simt::{Accumulator, Element, MatrixOp, Place, Product, Scale, ScaleFormat, Sparse, Step};
 
@@ -36,8 +37,9 @@ impl Floats {
     /// What is put in the place of an element.
     fn pick(&self, random: &mut u64) -> u64 {
         let span = self.asked.1 - self.asked.0 + 1;
-        let exponent = self.asked.0 + next(random) % span;
-        let rest = next(random) & ((1 << self.fraction) - 1) | (next(random) & 1) << (self.fraction + self.exponent);
+        let exponent = self.asked.0 + splitmix(random) % span;
+        let rest =
+            splitmix(random) & ((1 << self.fraction) - 1) | (splitmix(random) & 1) << (self.fraction + self.exponent);
         (exponent << self.fraction | rest) << self.low
     }
 
@@ -53,13 +55,6 @@ impl Floats {
         assert!(shift >= 0 || size << -shift == all, "a bit is lost");
         if code >> (self.fraction + self.exponent) & 1 == 1 { -size } else { size }
     }
-}
-
-fn next(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 20
 }
 
 /// An integer element; a bit is 0 or 1.
@@ -144,7 +139,7 @@ fn check(p: Product, random: &mut u64) -> usize {
     let (m, k) = (usize::from(p.m), usize::from(p.k));
     let pick = |e: Element, random: &mut u64| match floats(e) {
         Some(f) => f.pick(random),
-        None => next(random) & ((1 << e.bits()) - 1),
+        None => splitmix(random) & ((1 << e.bits()) - 1),
     };
     for (row, depth) in (0..m).flat_map(|row| (0..p.stored_depth()).map(move |depth| (row, depth))) {
         let value = pick(p.a, random);
@@ -156,20 +151,20 @@ fn check(p: Product, random: &mut u64) -> usize {
     }
     let places = || (0..m).flat_map(|row| (0..8).map(move |column| (row, column)));
     for (row, column) in places() {
-        let value = sums(p.c).map_or(next(random) & 0xffff_ffff, |f| f.pick(random));
+        let value = sums(p.c).map_or(splitmix(random) & 0xffff_ffff, |f| f.pick(random));
         put(&mut src[n_a + n_b..][..n_c], Product::place_of_sum(p.c, row, column), p.c.bits(), value);
     }
     let more = n_a + n_b + n_c;
     if is_sparse {
         let codes: &[u64] = if p.chunk().0 == 2 { &[0b0100, 0b1110] } else { &[4, 8, 9, 12, 13, 14] };
         for (row, chunk) in (0..m).flat_map(|row| (0..k / p.chunk().0).map(move |chunk| (row, chunk))) {
-            let code = codes[next(random) as usize % codes.len()];
+            let code = codes[splitmix(random) as usize % codes.len()];
             put(&mut src[more..], p.place_of_metadata(row, chunk), 4, code);
         }
     }
     // Scales of 1/2 to 4, the same bytes in all lanes, of which the first are taken.
     let first_scale = more + usize::from(is_sparse);
-    let exponents: [u64; 4] = std::array::from_fn(|_| next(random) % 4);
+    let exponents: [u64; 4] = std::array::from_fn(|_| splitmix(random) % 4);
     if let Some(scale) = p.scale {
         let byte = |e: u64| match scale.format {
             ScaleFormat::Ue8m0 => 126 + e,
