@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use handloom_audit::misuse::Wrong as MisuseClass;
+use handloom_audit::proof::{Area, Areas};
 pub use handloom_audit::{Check, Checks, Class, Options};
-use handloom_audit::{Does, Event};
+use handloom_audit::{Does, Event, Touched as Range};
 use handloom_ir::types::StateSpace;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -54,7 +55,7 @@ pub struct CheckReport {
     /// First addresses of memory of earlier launches that kernels freed.
     pub freed: Vec<u64>,
     /// Global memory that the launch touched, if that was asked for ([`Options::keeps_footprint`]).
-    pub touched: Vec<Touched>,
+    pub touched: Arc<Footprint>,
     /// All that the check was told, if that was asked for.
     pub events: Vec<Event>,
     /// Why the reference executor ran the launch, if compiled code could not tell all that was asked for.
@@ -79,6 +80,12 @@ pub struct Touched {
 }
 
 impl Touched {
+    /// As an audit or a proof tells it.
+    pub(crate) fn new(range: &Range, at: &Arc<FoundAt>) -> Touched {
+        let Range { addr: address, bytes, writes, is_strong, .. } = *range;
+        Touched { address, bytes, writes, is_strong, at: Arc::clone(at) }
+    }
+
     /// By a copy or a fill of the program, which has no place in a module.
     pub fn by_host(address: u64, bytes: u64, writes: bool, statement: &str) -> Touched {
         let at = FoundAt {
@@ -96,6 +103,64 @@ impl Touched {
         Touched { address, bytes, writes, is_strong: false, at: Arc::new(at) }
     }
 }
+
+/// Global memory that a launch touched. Of launches that were known before they ran it is worked out when somebody asks.
+#[derive(Debug, Default)]
+pub struct Footprint {
+    areas: Areas,
+    /// By area: where.
+    places: OnceLock<Vec<Option<Arc<FoundAt>>>>,
+    all: OnceLock<Vec<Touched>>,
+}
+
+impl Footprint {
+    /// Of ranges that are known.
+    pub fn of(mut all: Vec<Touched>) -> Footprint {
+        all.sort_by_key(|t| t.address);
+        Footprint { all: all.into(), ..Footprint::default() }
+    }
+
+    /// Of areas whose places are told before somebody asks ([`tell_places`](Self::tell_places)).
+    pub(crate) fn of_areas(areas: Areas) -> Footprint {
+        Footprint { areas, ..Footprint::default() }
+    }
+
+    /// Whether the launch touches nothing else.
+    pub(crate) fn is_all(&self) -> bool {
+        self.areas.is_all
+    }
+
+    /// Says of each area where it is touched; `None`: nobody wants to know.
+    pub(crate) fn tell_places(&self, of: impl FnMut(&Area) -> Option<Arc<FoundAt>>) {
+        self.places.get_or_init(|| self.areas.list.iter().map(of).collect());
+    }
+
+    /// All of it, by address.
+    pub fn ranges(&self) -> &[Touched] {
+        self.all.get_or_init(|| {
+            let places = self.places.get().into_iter().flatten();
+            let areas =
+                self.areas.list.iter().zip(places).filter_map(|(area, at)| Some((area.touched(), at.as_ref()?)));
+            let all = areas.flat_map(|(ranges, at)| ranges.into_iter().map(|t| Touched::new(&t, at)));
+            let mut all: Vec<Touched> = all.collect();
+            all.sort_by_key(|t| t.address);
+            all
+        })
+    }
+
+    /// How many ranges it is known by.
+    pub(crate) fn len(&self) -> usize {
+        self.all.get().map_or(self.areas.list.len(), Vec::len)
+    }
+}
+
+impl PartialEq for Footprint {
+    fn eq(&self, other: &Footprint) -> bool {
+        self.ranges() == other.ranges()
+    }
+}
+
+impl Eq for Footprint {}
 
 /// Bytes that the threads of a launch read and wrote, access by access; an atomic does both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -12,6 +12,7 @@ use handloom_ir::trap::{Trap, TrapKind};
 use crate::children::Children;
 use crate::error::{Lack, NoRoom};
 use crate::finding::{CheckReport, Finding};
+use crate::launch::Beside;
 use crate::memory::Undo;
 use crate::module::ModuleInner;
 use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Sums, Tier, TurnLog};
@@ -100,8 +101,7 @@ pub(crate) struct Grid {
     /// In which order.
     pub(crate) order: Order,
     pub(crate) stop: StopHandle,
-    /// Nobody else changes memory.
-    pub(crate) is_alone: bool,
+    pub(crate) beside: Beside,
     /// How long a launch that is not alone may wait while nothing happens in the process.
     pub(crate) quiet: Option<Duration>,
     pub(crate) progress: Option<Progress>,

@@ -50,11 +50,11 @@ pub mod words;
 pub use children::DeviceFacts;
 pub use device::{Device, DeviceBuffer, HostBuffer};
 pub use error::{ErrorKind, Lack, NoRoom, Wrong};
-pub use finding::Touched;
 pub use finding::{
     Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Counts, Finding, FoundAt, FoundIn,
     MisuseClass, Options as RaceOptions,
 };
+pub use finding::{Footprint, Touched};
 pub use grid::LaunchReport;
 pub use handloom_codegen::{Failure, Stage};
 pub use handloom_interp::AsyncOrder;
@@ -63,8 +63,9 @@ pub use handloom_plan::host::{Host, Vectors};
 pub use handloom_store::{Store, user_folder};
 pub use kept::{CacheCounts, CodeCache};
 pub use launch::{
-    Arg, Compiled, Engine, LaunchConfig, LaunchError, Launcher, Listing, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER,
-    MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, QUIET, Tally, async_order_of_environment, launch,
+    Arg, Beside, Compiled, Engine, LaunchConfig, LaunchError, Launcher, Listing, MAX_BLOCK, MAX_BLOCK_THREADS,
+    MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, QUIET, Tally, async_order_of_environment,
+    launch,
 };
 pub use memory::{
     AllocKind, Allocation, Backing, DeviceMemory, Elements, Found, MemoryError, Part, Rows, Word, meminfo,

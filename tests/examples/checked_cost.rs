@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 "interp" => config.engine = Engine::Interp,
                 word => {
                     let (exact, checks) = word.strip_prefix("exact ").map_or((false, word), |checks| (true, checks));
-                    let races = RaceOptions { keeps_footprint: exact, ..RaceOptions::default() };
+                    let races = RaceOptions { proves: !exact, ..RaceOptions::default() };
                     config.check = Some(CheckConfig { checks: Checks::parse(checks)?, races });
                 }
             }

@@ -36,6 +36,8 @@ pub struct Options {
     pub keeps_events: bool,
     /// What was touched is wanted when the launch is over ([`Audit::footprint`]).
     pub keeps_footprint: bool,
+    /// A launch in which nothing can be found, as is known before it runs, tells nothing.
+    pub proves: bool,
     /// Most bytes of shadow memory.
     pub room: u64,
 }
@@ -48,6 +50,7 @@ impl Default for Options {
             first: false,
             keeps_events: false,
             keeps_footprint: false,
+            proves: true,
             room: 4 << 30,
         }
     }

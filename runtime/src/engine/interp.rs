@@ -8,6 +8,7 @@ use handloom_ir::trap::Waiter;
 
 use crate::error::Lack;
 use crate::grid::{Ended, Grid};
+use crate::launch::Beside;
 use crate::lock::lock;
 use crate::memory::{Space, View};
 use crate::module::local_stride;
@@ -107,7 +108,7 @@ impl<'m> Crew for Interp<'m> {
 
     fn turn(&mut self, unit: &mut Unit<'m>) -> Result<Turn, Ended> {
         // Launches of several streams are on several threads, and atomics are plain reads and writes here too.
-        let _turn = (!self.grid.is_alone).then(|| lock(&TURNS));
+        let _turn = (self.grid.beside != Beside::Nobody).then(|| lock(&TURNS));
         let mut moved = unit.next > 0;
         // Of a checked launch the seed says which block of a cluster comes first too.
         let (n, seed) = (unit.ctas.len() as u64, self.grid.env.seed);

@@ -9,8 +9,8 @@ use handloom_plan::analysis::classes::analyse;
 use handloom_plan::analysis::live::Live;
 use handloom_plan::analysis::variables::{Trace, Variable, traces_of_addresses};
 
-use super::LaunchConfig;
 use super::config::shared_total;
+use super::{Beside, LaunchConfig};
 use crate::lock::lock;
 use crate::module::{Function, Named, Untold};
 
@@ -96,7 +96,7 @@ pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Opt
         let prints =
             function.module_of(config).prints.then_some("bits that nobody wrote are looked for, and functions print");
         // To take back what a launch wrote would take back what others wrote there too.
-        let beside = (!config.is_alone && must_tell(function, config))
+        let beside = (config.beside == Beside::Streams && must_tell(function, config))
             .then_some("bits that nobody wrote are looked for, and work of other streams may change memory meanwhile");
         if let Some(why) = untold.bits.or(prints).or(beside) {
             return Some(why);

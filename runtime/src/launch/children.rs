@@ -125,7 +125,7 @@ impl PreparedLaunch {
         let timeout = self.config.timeout.map(|limit| limit.saturating_sub(spent));
         let mut launch = match kept.remove(&key) {
             Some(mut launch) => {
-                launch.set_block(&child.params, Vec::new())?;
+                launch.set_block(&child.params, Vec::new(), self.config.beside)?;
                 launch
             }
             None => {

@@ -75,9 +75,9 @@ pub struct LaunchConfig {
     pub stop: StopHandle,
     /// Counts the blocks that have ended.
     pub progress: Option<Progress>,
-    /// Nobody else changes memory while it runs: when all of its threads wait for memory to change, that is a deadlock.
-    pub is_alone: bool,
-    /// How long all threads of a launch of a stream may wait for memory to change, while the host waits for streams and nothing else happens in the
+    /// Who else may change memory while it runs. If nobody does, it is a deadlock when all of its threads wait for memory to change.
+    pub beside: Beside,
+    /// How long all threads of a launch beside which others work may wait for memory to change, while the host waits for streams and nothing else happens in the
     /// process: then that is a deadlock too. `None` for as long as they like.
     pub quiet: Option<Duration>,
     /// Takes what the kernel prints, while it runs; without one [`Device::take_output`](crate::Device::take_output) has it.
@@ -92,6 +92,17 @@ pub struct LaunchConfig {
     pub found: Option<CheckSink>,
     /// What kernels that ask CUDA's device runtime are told of the device; without it, what is true of any.
     pub facts: Option<Arc<dyn DeviceFacts>>,
+}
+
+/// Who works while a launch runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Beside {
+    /// Nobody.
+    Nobody,
+    /// The host, which may read and write memory that it shares with the device.
+    Host,
+    /// Streams, with launches, copies and fills of their own.
+    Streams,
 }
 
 impl LaunchConfig {
@@ -113,7 +124,7 @@ impl LaunchConfig {
             threads: 0,
             stop: StopHandle::new(),
             progress: None,
-            is_alone: true,
+            beside: Beside::Nobody,
             quiet: Some(QUIET),
             output: None,
             check: None,

@@ -24,8 +24,8 @@ use handloom_ir::trap::{Trap, TrapKind};
 pub use args::Arg;
 pub use code::Compiled;
 pub use config::{
-    Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, QUIET,
-    async_order_of_environment,
+    Beside, Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED,
+    QUIET, async_order_of_environment,
 };
 pub use counted::Tally;
 pub use launcher::Launcher;
@@ -36,7 +36,7 @@ use proven::Snapshot;
 use crate::children::Nesting;
 use crate::engine;
 use crate::error::{ErrorKind, Lack, NoRoom, Wrong};
-use crate::finding::{CheckConfig, CheckReport};
+use crate::finding::{CheckConfig, CheckReport, Footprint};
 use crate::grid::{Ended, Grid, LaunchReport};
 use crate::lock::lock;
 use crate::memory::{AllocKind, Undo, access, memory_left};
@@ -133,6 +133,8 @@ pub struct PreparedLaunch {
     workers: sched::Workers,
     /// Whether no check can find anything, so that it runs as if there were none.
     answer: Answer,
+    /// What it touches, as far as that was known before.
+    footprint: Arc<Footprint>,
     /// What the check of a run had found that was stopped.
     left: Option<Box<CheckReport>>,
 }
@@ -193,7 +195,7 @@ impl PreparedLaunch {
         let module = &function.module_of(config);
         let start = function.dynamic_start();
         let begin = Instant::now();
-        let answer = proven::answer(function, config, block);
+        let (answer, footprint) = proven::answer(function, config, block);
         let Chosen { program, compile } = Chosen::new(function, config, &answer)?;
         let by_interpreter = program.is_none();
         let waited = begin.elapsed();
@@ -232,7 +234,7 @@ impl PreparedLaunch {
             order: Order::new(units, config.seed),
             // A time limit is the launch's own, also where others share its stop handle.
             stop: if config.timeout.is_some() { StopHandle::new() } else { config.stop.clone() },
-            is_alone: config.is_alone,
+            beside: config.beside,
             quiet: config.quiet,
             progress: config.progress.clone(),
             printer: module
@@ -277,6 +279,7 @@ impl PreparedLaunch {
             bindings,
             workers: sched::Workers::default(),
             answer,
+            footprint,
             left: None,
         })
     }
@@ -288,17 +291,20 @@ impl PreparedLaunch {
     pub fn set_args(&mut self, args: &[Arg<'_>]) -> Result<(), LaunchError> {
         let mut block = Vec::new();
         let bindings = bind(&self.function, args, &mut block)?;
-        self.set_block(&block, bindings)
+        self.set_block(&block, bindings, self.config.beside)
     }
 
-    /// Replaces all parameters by what lies in memory for them: as many bytes as it was made with.
+    /// Replaces all parameters by what lies in memory for them: as many bytes as it was made with. `beside`: who works beside it from now on.
     ///
     /// # Errors
     /// There is no code for what must be looked at now.
-    fn set_block(&mut self, block: &[u8], bindings: Vec<Binding>) -> Result<(), LaunchError> {
+    fn set_block(&mut self, block: &[u8], bindings: Vec<Binding>, beside: Beside) -> Result<(), LaunchError> {
         assert_eq!(block.len() as u64, self.grid.param_bytes, "a block of parameters keeps its size");
-        let answer = proven::answer(&self.function, &self.config, block);
-        if answer != self.answer {
+        let is_beside = beside == self.config.beside;
+        (self.config.beside, self.grid.beside) = (beside, beside);
+        let (answer, footprint) = proven::answer(&self.function, &self.config, block);
+        self.footprint = footprint;
+        if answer != self.answer || !is_beside {
             self.choose(answer)?;
         }
         self.bindings = bindings;
@@ -542,10 +548,17 @@ impl PreparedLaunch {
         let allocated = memory.live().map(|block| found::allocated(block, &self.grid)).collect();
         let freed = memory.freed_before().to_vec();
         let after_free = trap.and_then(|trap| found::after_free(trap, &memory, &self.grid));
-        let footprint =
-            if self.config.check.is_some_and(|c| c.races.keeps_footprint) { audit.footprint() } else { vec![] };
+        let touched = match self.config.check.is_some_and(|c| c.races.keeps_footprint) {
+            false => Arc::default(),
+            true if self.answer == Answer::Doubted => {
+                Arc::new(Footprint::of(found::touched(&audit.footprint(), &self.grid)))
+            }
+            true => {
+                found::places_of(&self.footprint, &self.grid);
+                Arc::clone(&self.footprint)
+            }
+        };
         let (races, unchecked) = audit.finish();
-        let touched = found::touched(&footprint, &self.grid);
         let is_proven = self.answer != Answer::Doubted;
         let why = || audited::why_interpreted(&self.function, &self.config).filter(|_| !is_proven);
         let interpreted = again.or_else(why);

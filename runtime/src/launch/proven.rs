@@ -1,16 +1,18 @@
 //! Checked launches in which nothing can be found, so that the code of a launch without checks runs.
 
+use std::sync::Arc;
+
 use handloom_audit::{Check, Checks, proof};
 use handloom_ir::simt::{FrameLayout, SymKind};
 use handloom_plan::Bounds;
 use handloom_plan::analysis::variables::{Trace, Variable, traces_of_addresses};
 
 use super::config::shared_total;
-use super::{Engine, LaunchConfig, audited};
-use crate::finding::CheckConfig;
+use super::{Beside, Engine, LaunchConfig, audited};
+use crate::finding::{CheckConfig, Footprint};
 use crate::lock::lock;
 use crate::memory::{AllocKind, access};
-use crate::module::{Answer, Function, ModuleInner, Proof};
+use crate::module::{Answer, Function, ModuleInner, Proof, Proven};
 
 /// Most launches of a module whose answers are kept.
 const MOST: usize = 256;
@@ -21,47 +23,73 @@ const MOST_KEPT: u64 = 1 << 28;
 /// Where parameters are taken to lie: no address of a device.
 const PARAMS: u64 = 1 << 62;
 
-/// Whether no check of a launch can find anything, with parameters as they lie in memory. It is looked at once.
-pub(super) fn answer(function: &Function, config: &LaunchConfig, params: &[u8]) -> Answer {
-    let (Some(check), Some(key)) = (config.check, key(function, config, params)) else { return Answer::Doubted };
-    let is_told = check.races.keeps_events || check.races.keeps_footprint;
-    let clusters: u32 = config.cluster_of(function.entry()).iter().product();
-    if is_told || config.engine == Engine::Interp || config.count.is_some() || clusters > 1 {
+/// Whether no check of a launch can find anything, with parameters as they lie in memory, and what it touches then. It is looked at once.
+pub(super) fn answer(function: &Function, config: &LaunchConfig, params: &[u8]) -> (Answer, Arc<Footprint>) {
+    let known = known(function, config, params);
+    let (answer, footprint) = match &known {
+        Some(known) => (answer_of(function, config, known), Arc::clone(&known.footprint)),
+        None => (Answer::Doubted, Arc::default()),
+    };
+    (answer, footprint)
+}
+
+fn answer_of(function: &Function, config: &LaunchConfig, known: &Proven) -> Answer {
+    // Where work of several streams is compared, all that a launch touches must be known.
+    let wants_all = config.beside == Beside::Streams && wants_areas(config);
+    if wants_all && !known.footprint.is_all() {
         return Answer::Doubted;
     }
+    match (&known.if_apart, known.order_decides) {
+        (None, false) => Answer::Clean,
+        (None, true) if audited::why_interpreted(function, &in_order(config)).is_none() => Answer::InOrder,
+        (Some(changes), false) if may_be_taken_back(&function.module_of(config), config, changes) => {
+            Answer::Apart(Arc::clone(changes))
+        }
+        _ => Answer::Doubted,
+    }
+}
+
+/// Whether somebody compares what launches touch.
+fn wants_areas(config: &LaunchConfig) -> bool {
+    config.check.is_some_and(|check| check.races.keeps_footprint)
+}
+
+/// What is known of a launch, unless it is a doubt.
+fn known(function: &Function, config: &LaunchConfig, params: &[u8]) -> Option<Proven> {
+    let (check, key) = (config.check?, key(function, config, params)?);
+    let clusters: u32 = config.cluster_of(function.entry()).iter().product();
+    let is_told = check.races.keeps_events || !check.races.proves;
+    if is_told || config.engine == Engine::Interp || config.count.is_some() || clusters > 1 {
+        return None;
+    }
     if !audited::must_tell(function, config) && audited::why_interpreted(function, config).is_none() {
-        return Answer::Doubted;
+        return None;
     }
     let module = function.module_of(config);
     if let Some(known) = lock(&module.proven).get(&key) {
         return known.clone();
     }
-    let answer = match prove(&module, function, config, params) {
-        Ok(clean) if !clean.order_decides => match clean.if_apart {
-            None => Answer::Clean,
-            Some(changes) if may_be_taken_back(&module, config, &changes) => Answer::Apart(changes.into()),
-            Some(_) => Answer::Doubted,
-        },
-        Ok(clean) if clean.if_apart.is_some() => Answer::Doubted,
-        Ok(_) if audited::why_interpreted(function, &in_order(config)).is_none() => Answer::InOrder,
-        Ok(_) | Err(_) => Answer::Doubted,
-    };
-    keep(&module, key, answer.clone());
-    answer
+    let proven = prove(&module, function, config, params).ok().map(|clean| Proven {
+        order_decides: clean.order_decides,
+        if_apart: clean.if_apart.map(Into::into),
+        footprint: Arc::new(Footprint::of_areas(clean.areas)),
+    });
+    keep(&module, key, proven.clone());
+    proven
 }
 
-fn keep(module: &ModuleInner, key: Proof, answer: Answer) {
+fn keep(module: &ModuleInner, key: Proof, known: Option<Proven>) {
     let mut proven = lock(&module.proven);
     if proven.len() >= MOST {
         proven.clear();
     }
-    proven.insert(key, answer);
+    proven.insert(key, known);
 }
 
 /// A launch has read what it changes: the next one with the same parameters need not try.
 pub(super) fn doubt(function: &Function, config: &LaunchConfig, params: &[u8]) {
     if let Some(key) = key(function, config, params) {
-        keep(&function.module_of(config), key, Answer::Doubted);
+        keep(&function.module_of(config), key, None);
     }
 }
 
@@ -71,6 +99,7 @@ fn key(function: &Function, config: &LaunchConfig, params: &[u8]) -> Option<Proo
         shape: [config.grid, config.block],
         shared_bytes: config.shared_bytes,
         checks: config.check?.checks,
+        wants_areas: wants_areas(config),
         params: params.to_vec(),
     })
 }
@@ -84,7 +113,7 @@ fn may_be_taken_back(module: &ModuleInner, config: &LaunchConfig, changes: &[(u6
         })
     };
     let bytes: u64 = changes.iter().map(|(from, end)| end - from).sum();
-    config.is_alone && !config.cooperative && bytes <= MOST_KEPT && changes.iter().all(is_inside)
+    config.beside != Beside::Streams && !config.cooperative && bytes <= MOST_KEPT && changes.iter().all(is_inside)
 }
 
 /// What memory held before a launch changes it.
@@ -176,6 +205,7 @@ fn prove(
         ntid: config.block,
         shared: (u32::try_from(shared).unwrap_or(u32::MAX), reserved),
         checks,
+        wants_areas: wants_areas(config),
         frame: &frame,
         variables: &variables,
     })

@@ -24,6 +24,7 @@ pub(crate) use task::{Left, Patience};
 
 use crate::device::Device;
 use crate::error::{ErrorKind, NoRoom, Wrong};
+use crate::finding::Footprint;
 use crate::memory::SpaceKind;
 use program::Programs;
 use symbols::Symbols;
@@ -53,7 +54,7 @@ pub(crate) struct ModuleInner {
     /// By entry and shape: whether accesses through addresses of variables lie in them in any case, once a checked launch asked.
     pub(crate) inside: Mutex<HashMap<(FuncId, simt::LaunchShape), bool>>,
     /// What is known of launches before they run, once they were checked.
-    pub(crate) proven: Mutex<HashMap<Proof, Answer>>,
+    pub(crate) proven: Mutex<HashMap<Proof, Option<Proven>>>,
     /// By entry and shape: why compiled code cannot count, once a counted launch asked.
     pub(crate) uncounted: Mutex<Uncounted>,
 }
@@ -71,6 +72,17 @@ pub(crate) enum Answer {
     Clean,
 }
 
+/// A launch in which nothing can be found.
+#[derive(Clone, Debug)]
+pub(crate) struct Proven {
+    /// What it leaves depends on the order of threads.
+    pub(crate) order_decides: bool,
+    /// That holds as long as reads lie apart from these ranges.
+    pub(crate) if_apart: Option<Arc<[(u64, u64)]>>,
+    /// What it touches, as far as that is wanted and known.
+    pub(crate) footprint: Arc<Footprint>,
+}
+
 /// What decides whether something can be found in a launch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Proof {
@@ -79,6 +91,7 @@ pub(crate) struct Proof {
     pub(crate) shape: [[u32; 3]; 2],
     pub(crate) shared_bytes: u32,
     pub(crate) checks: Checks,
+    pub(crate) wants_areas: bool,
     /// As they lie in memory.
     pub(crate) params: Vec<u8>,
 }

@@ -21,6 +21,7 @@ use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
 use crate::error::Lack;
 use crate::grid::{Ended, Grid};
+use crate::launch::Beside;
 use crate::lock::lock;
 use crate::run::{Silence, Turns};
 
@@ -575,7 +576,9 @@ impl<C: Crew> Worker<'_, '_, C> {
         if !self.shared.all_stuck(moves) {
             // Others still run: they are what this worker waits for.
             std::thread::yield_now();
-        } else if grid.is_alone || grid.quiet.is_some_and(|limit| self.shared.silence.lasts(moves, limit)) {
+        } else if grid.beside == Beside::Nobody
+            || grid.quiet.is_some_and(|limit| self.shared.silence.lasts(moves, limit))
+        {
             self.shared.deadlock.store(true, Ordering::SeqCst);
         } else {
             // Others may still change what the units wait for.

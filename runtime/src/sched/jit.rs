@@ -9,6 +9,7 @@ use super::grid::{Crew, Finished, Shared, TURNS, Turn, work};
 use crate::device::Pool;
 use crate::error::Lack;
 use crate::grid::{Ended, Grid};
+use crate::launch::Beside;
 use crate::lock::lock;
 use crate::memory::Space;
 use crate::module::{Program, SMALL_NS};
@@ -191,7 +192,7 @@ fn turn_of_cluster(grid: &Grid, ctas: &mut Idle) -> Result<Turn, Ended> {
 impl Jit<'_> {
     /// Whether others wait while a unit runs.
     fn takes_turns(&self) -> bool {
-        self.grid.audit.is_some() && !self.grid.is_alone
+        self.grid.audit.is_some() && self.grid.beside != Beside::Nobody
     }
 
     fn start_cluster(&mut self, number: u64) -> Result<Unit, Ended> {

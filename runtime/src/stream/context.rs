@@ -15,7 +15,7 @@ use super::queue::{self, Item, Queue};
 use super::stream::{Order, Stream};
 use crate::device::Device;
 use crate::error::panic_text;
-use crate::finding::{CheckSink, Touched};
+use crate::finding::{CheckSink, Footprint, Touched};
 use crate::grid::LaunchReport;
 use crate::launch::{LaunchError, Launcher, Params};
 use crate::lock::lock;
@@ -141,9 +141,9 @@ impl Shared {
     }
 
     /// Work has touched memory.
-    fn did(&self, at: At, touched: Vec<Touched>) {
-        if !touched.is_empty() {
-            self.with_history(|history| history.did(at, touched, self.device.memory()));
+    fn did(&self, at: At, touched: &Arc<Footprint>) {
+        if touched.len() > 0 {
+            self.with_history(|history| history.did(at, Arc::clone(touched), self.device.memory()));
         }
     }
 
@@ -237,7 +237,7 @@ impl Shared {
             Work::Host(call) => caught(call, StreamError::HostFunction),
             Work::Memory(act, touched) => {
                 let done = caught(|| act(self.device.memory()), StreamError::HostFunction).and_then(|result| result);
-                self.did(at, touched);
+                self.did(at, &Arc::new(Footprint::of(touched)));
                 done
             }
             Work::Steps(act) => {
@@ -248,7 +248,7 @@ impl Shared {
                 caught(move || launcher.run(params), bug).and_then(|result| {
                     let done = result?;
                     if let Some(check) = &done.check {
-                        self.did(at, check.touched.clone());
+                        self.did(at, &check.touched);
                     }
                     let _ = report.map(|report| report.set(done));
                     Ok(())

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::finding::{CheckReport, CheckSink, Finding, FoundIn, Touched};
+use crate::finding::{CheckReport, CheckSink, Finding, Footprint, FoundIn, Touched};
 use crate::memory::DeviceMemory;
 
 /// A place in a queue: its number, and that of the place. Queue 0 is the host.
@@ -21,12 +21,14 @@ type Known = BTreeMap<u64, u64>;
 /// Most ranges that are remembered. The oldest work is forgotten first, so that only findings are missed.
 const MOST: usize = 1 << 20;
 
+/// Most pieces of work that are remembered.
+const MOST_WORK: usize = 1 << 13;
+
 /// Work that has been done.
 struct Done {
     at: At,
     known: Arc<Known>,
-    /// By address.
-    touched: Vec<Touched>,
+    touched: Arc<Footprint>,
 }
 
 /// What is known of the work of a context.
@@ -95,22 +97,22 @@ impl History {
     pub(super) fn host_did(&mut self, touched: Vec<Touched>, memory: &DeviceMemory) {
         let at = (0, self.host.get(&0).copied().unwrap_or(0) + 1);
         let known = Arc::new(self.host.clone());
+        let touched = Arc::new(Footprint::of(touched));
         self.compare(Done { at, known, touched }, memory);
         learn(&mut self.host, at);
     }
 
     /// Work of a place has been done.
-    pub(super) fn did(&mut self, at: At, touched: Vec<Touched>, memory: &DeviceMemory) {
+    pub(super) fn did(&mut self, at: At, touched: Arc<Footprint>, memory: &DeviceMemory) {
         let Some(known) = self.before(at).cloned() else { return };
         self.compare(Done { at, known, touched }, memory);
     }
 
-    fn compare(&mut self, mut new: Done, memory: &DeviceMemory) {
-        new.touched.sort_by_key(|t| t.address);
+    fn compare(&mut self, new: Done, memory: &DeviceMemory) {
         let comes_before = |a: &Done, b: &Done| b.known.get(&a.at.0).is_some_and(|number| *number >= a.at.1);
         let mut findings: Vec<Finding> = Vec::new();
         for old in self.done.iter().filter(|old| !comes_before(old, &new) && !comes_before(&new, old)) {
-            for (a, b) in conflicts(&old.touched, &new.touched) {
+            for (a, b) in conflicts(old.touched.ranges(), new.touched.ranges()) {
                 let finding = finding(a, b, memory);
                 match findings.iter_mut().find(|known| known.is_same(&finding)) {
                     Some(known) => known.pairs += finding.pairs,
@@ -120,9 +122,13 @@ impl History {
         }
         self.ranges += new.touched.len();
         self.done.push(new);
-        while self.ranges > MOST && self.done.len() > 1 {
-            self.done.remove(0);
-            self.ranges = self.done.iter().map(|done| done.touched.len()).sum();
+        if self.ranges > MOST || self.done.len() > MOST_WORK {
+            // What was worked out since is counted too.
+            let of = |done: &Done| done.touched.len().max(1);
+            self.ranges = self.done.iter().map(of).sum();
+            while self.ranges > MOST / 2 || self.done.len() > MOST_WORK / 2 {
+                self.ranges -= of(&self.done.remove(0));
+            }
         }
         if !findings.is_empty() {
             self.sink.take("", &CheckReport { findings, ..CheckReport::default() });

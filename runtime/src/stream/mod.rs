@@ -21,4 +21,5 @@ mod stream;
 pub use context::Context;
 pub use error::StreamError;
 pub use event::Event;
+pub(crate) use queue::queues;
 pub use stream::{Pending, Stream};

@@ -18,6 +18,14 @@ use crate::lock::lock;
 /// How long a thread looks for what it waits for before it sleeps: to be woken takes about as long.
 const SPIN: Duration = Duration::from_micros(15);
 
+/// Queues of the process.
+static QUEUES: AtomicUsize = AtomicUsize::new(0);
+
+/// How many queues there are in the process.
+pub(crate) fn queues() -> usize {
+    QUEUES.load(Ordering::SeqCst)
+}
+
 /// One thing to do, and what must have been passed before.
 pub(super) struct Item<W> {
     pub(super) after: Vec<Place<W>>,
@@ -112,10 +120,17 @@ impl<W> Place<W> {
     }
 }
 
+impl<W> Drop for Queue<W> {
+    fn drop(&mut self) {
+        QUEUES.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl<W: Send + 'static> Queue<W> {
     pub(super) fn new() -> Arc<Queue<W>> {
         let state = State { items: VecDeque::new(), has_thread: false, sleeps: false, is_closed: false };
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        QUEUES.fetch_add(1, Ordering::SeqCst);
         Arc::new(Queue {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             state: Mutex::new(state),

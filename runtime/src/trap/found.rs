@@ -7,6 +7,7 @@ use handloom_audit::Touched as Touches;
 use handloom_audit::init::{Decides, Source, Use};
 use handloom_audit::memory::{Block, Memory, Step, Stray, Variable};
 use handloom_audit::misuse::{Misuse, Wrong};
+use handloom_audit::proof::Area;
 use handloom_audit::{Attempt, Class, Does, Finding as Race, Place, Proxy, Site, Thread};
 use handloom_diag::Span;
 use handloom_ir::simt::{Op, SymKind, Symbol};
@@ -16,7 +17,7 @@ use handloom_ir::types::{CLUSTER_STRIDE, Order, Scope, StateSpace};
 use super::Binding;
 use super::describe::{index_of, name_of};
 use super::report::cuda_line;
-use crate::finding::{Allocated, Finding, FoundAt, FoundIn, Touched, opcode};
+use crate::finding::{Allocated, Finding, Footprint, FoundAt, FoundIn, Touched, opcode};
 use crate::grid::Grid;
 use crate::memory::AllocKind;
 
@@ -68,14 +69,20 @@ fn of_malloc(offset: u64, size: u64, bytes: u32) -> FoundIn {
 /// What a launch touched, but for memory that kernels allocate.
 pub(crate) fn touched(all: &[Touches], grid: &Grid) -> Vec<Touched> {
     let mut places: HashMap<Span, Arc<FoundAt>> = HashMap::new();
-    let memory = &grid.module.device.inner.memory;
-    let is_kept = |t: &&Touches| memory.holding(t.addr).is_some_and(|a| a.kind != AllocKind::Malloc);
-    let one = |t: &Touches| {
-        let at = places.entry(t.place.site.span).or_insert_with(|| Arc::new(at(&t.place, grid)));
-        let Touches { addr: address, bytes, writes, is_strong, .. } = *t;
-        Touched { address, bytes, writes, is_strong, at: Arc::clone(at) }
-    };
-    all.iter().filter(is_kept).map(one).collect()
+    let one =
+        |t: &Touches| Touched::new(t, places.entry(t.place.site.span).or_insert_with(|| Arc::new(at(&t.place, grid))));
+    all.iter().filter(|t| is_kept(t.addr, grid)).map(one).collect()
+}
+
+/// Where the areas lie that a launch was known to touch.
+pub(crate) fn places_of(known: &Footprint, grid: &Grid) {
+    let at = |area: &Area| is_kept(area.first(), grid).then(|| Arc::new(at(&area.place, grid)));
+    known.tell_places(at);
+}
+
+/// Whether an address lies in memory that no kernel has allocated.
+fn is_kept(address: u64, grid: &Grid) -> bool {
+    grid.module.device.inner.memory.holding(address).is_some_and(|a| a.kind != AllocKind::Malloc)
 }
 
 /// Memory that a kernel allocated.

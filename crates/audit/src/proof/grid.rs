@@ -1,8 +1,11 @@
 //! Global memory of a launch whose blocks are all alike: what a block accesses lies at even distances from what the others do.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+
+use handloom_ir::simt::Function;
 
 use super::Part;
+use super::area::{Area, Areas, is_plain, joined};
 use super::mask::Mask;
 use super::own::{Anywhere, Atomics, Cells, Kind, Now};
 use super::value::{Known, PARTS, SHARED, Shape};
@@ -16,16 +19,26 @@ const MOST_COMPARED: u64 = 1 << 24;
 /// A place that is not known might be any other.
 const NOT_KNOWN: &str = "places in global memory are not known";
 
+/// How threads access memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct How {
+    pub(super) kind: Kind,
+    /// Bytes of each thread.
+    pub(super) bytes: u8,
+    /// Barriers that the block has passed, and 1.
+    pub(super) stretch: u32,
+    /// The instruction, by block of code.
+    pub(super) inst: (usize, usize),
+    /// They all do it.
+    pub(super) is_sure: bool,
+}
+
 /// An access of threads to global memory.
 #[derive(Clone, Debug)]
 struct Touch {
     at: Known,
     threads: Mask,
-    kind: Kind,
-    /// Bytes of each thread.
-    bytes: u8,
-    /// Barriers that the block has passed, and 1.
-    stretch: u32,
+    how: How,
     /// The lowest address in any block, and the end.
     range: (i128, i128),
     /// The blocks that do it.
@@ -63,10 +76,9 @@ impl Global {
         shape: &Shape,
         at: Option<Known>,
         threads: Mask,
-        (kind, bytes): (Kind, u8),
-        stretch: u32,
+        how: How,
     ) -> Result<(), &'static str> {
-        if !self.anywhere.access(at.is_some(), kind, bytes) {
+        if !self.anywhere.access(at.is_some(), how.kind, how.bytes) {
             return Err(NOT_KNOWN);
         }
         let Some(at) = at else { return Ok(()) };
@@ -76,15 +88,16 @@ impl Global {
             return Ok(());
         }
         let (low, high) = shape.reach(&at.by);
-        let range = (i128::from(first) + low, i128::from(last) + high + i128::from(at.span) + i128::from(bytes));
+        let range = (i128::from(first) + low, i128::from(last) + high + i128::from(at.span) + i128::from(how.bytes));
         if range.0 < 0 || range.1 > i128::from(u64::MAX) {
             return Err("addresses wrap");
         }
         // What is read again and again is one range.
-        if kind == Kind::Read
-            && let Some(known) = self.touches.iter().rev().take(8).find(|t| t.kind == kind && t.range == range)
+        if how.kind == Kind::Read
+            && let Some(known) = self.touches.iter().rev().take(8).find(|t| t.how.kind == how.kind && t.range == range)
             && known.at == at
-            && known.stretch == stretch
+            && known.how.stretch == how.stretch
+            && (known.how.is_sure || !how.is_sure)
             && threads.without(&known.threads).is_empty()
         {
             return Ok(());
@@ -92,8 +105,37 @@ impl Global {
         if self.touches.len() == MOST_TOUCHES {
             return Err("there are too many accesses");
         }
-        self.touches.push(Touch { at, threads, kind, bytes, stretch, range, blocks: shape.blocks });
+        self.touches.push(Touch { at, threads, how, range, blocks: shape.blocks });
         Ok(())
+    }
+
+    /// What is surely touched, each statement for itself.
+    pub(super) fn areas(&self, code: &Function, nctaid: [u32; 3]) -> Areas {
+        let mut by_place: BTreeMap<_, (&Touch, Vec<(i128, i128)>)> = BTreeMap::new();
+        let (sure, unsure): (Vec<&Touch>, Vec<&Touch>) = self.touches.iter().partition(|t| t.how.is_sure);
+        for t in sure {
+            let mut threads: Vec<(i128, i128)> = Vec::new();
+            for from in t.threads.iter().map(|thread| i128::from(t.at.lanes.of(thread))) {
+                let end = from + i128::from(t.how.bytes);
+                match threads.last_mut() {
+                    Some(last) if last.1 == from => last.1 = end,
+                    _ => threads.push((from, end)),
+                }
+            }
+            let all = &mut by_place.entry((t.how.inst, t.blocks, t.at.by)).or_insert((t, Vec::new())).1;
+            all.extend(joined(threads));
+        }
+        let mut is_all = unsure.is_empty() && !self.apart.reads && !self.anywhere.has_unknown();
+        let mut list = Vec::new();
+        for (t, runs) in by_place.into_values() {
+            let inst = &code.blocks[t.how.inst.0].insts[t.how.inst.1];
+            let thread = t.threads.iter().next().unwrap_or(0);
+            let area = Area::new((inst, t.how.kind), (thread, nctaid), joined(runs), &t.at.by, t.blocks);
+            let area = area.filter(|_| is_plain(inst));
+            is_all &= area.is_some();
+            list.extend(area);
+        }
+        Areas { list, is_all }
     }
 
     /// What other blocks access.
@@ -138,14 +180,14 @@ impl Global {
             return Err(NOT_KNOWN);
         }
         let mut all: Vec<(i128, i128)> = Vec::new();
-        for t in self.touches.iter().filter(|t| t.kind != Kind::Read) {
+        for t in self.touches.iter().filter(|t| t.how.kind != Kind::Read) {
             match all.last_mut() {
                 Some(last) if t.range.0 <= last.1 => last.1 = last.1.max(t.range.1),
                 _ => all.push(t.range),
             }
         }
         // Who reads what is changed could not be told from reads that may not.
-        let mut reads = self.touches.iter().filter(|t| t.kind == Kind::Read);
+        let mut reads = self.touches.iter().filter(|t| t.how.kind == Kind::Read);
         if reads.any(|t| all.iter().any(|(low, end)| t.range.0 < *end && *low < t.range.1)) {
             return Err(NOT_KNOWN);
         }
@@ -156,14 +198,14 @@ impl Global {
 
 /// The same for accesses that may meet.
 fn settle_some(shape: &Shape, touches: &[Touch]) -> Result<(), &'static str> {
-    if touches.iter().all(|t| t.kind == Kind::Read) {
+    if touches.iter().all(|t| t.how.kind == Kind::Read) {
         return Ok(());
     }
     // Reads that no write comes near are nobody's concern; the ranges of others hold them together.
-    let changes: Vec<(i128, i128)> = touches.iter().filter(|t| t.kind != Kind::Read).map(|t| t.range).collect();
+    let changes: Vec<(i128, i128)> = touches.iter().filter(|t| t.how.kind != Kind::Read).map(|t| t.range).collect();
     let is_near = |t: &&Touch| changes.iter().any(|(low, end)| t.range.0 < *end && *low < t.range.1);
     let mut near: Vec<&Touch> = touches.iter().filter(is_near).collect();
-    if near.iter().all(|t| t.kind == Kind::Atomic && t.bytes == near[0].bytes) {
+    if near.iter().all(|t| t.how.kind == Kind::Atomic && t.how.bytes == near[0].how.bytes) {
         return Ok(());
     }
     if near.iter().any(|t| t.at.span > 0) {
@@ -172,8 +214,8 @@ fn settle_some(shape: &Shape, touches: &[Touch]) -> Result<(), &'static str> {
     if near.iter().any(|t| t.at.by != near[0].at.by) {
         return Err("blocks access memory at distances that differ");
     }
-    near.sort_by_key(|t| (t.blocks, t.stretch));
-    let grain = near.iter().map(|t| u64::from(t.bytes)).min().unwrap_or(1).min(4);
+    near.sort_by_key(|t| (t.blocks, t.how.stretch));
+    let grain = near.iter().map(|t| u64::from(t.how.bytes)).min().unwrap_or(1).min(4);
     let parts: Vec<&[&Touch]> = near.chunk_by(|a, b| a.blocks == b.blocks).collect();
     let mut left = MOST_COMPARED;
     let runs: Vec<Runs> = parts.iter().map(|part| Runs::of(part, grain)).collect();
@@ -187,7 +229,7 @@ fn settle_some(shape: &Shape, touches: &[Touch]) -> Result<(), &'static str> {
 /// The cells of an access of a thread.
 fn cells(t: &Touch, thread: usize, grain: u64) -> (u64, u64) {
     let at = t.at.lanes.of(thread);
-    (at / grain, (at + u64::from(t.bytes)).div_ceil(grain))
+    (at / grain, (at + u64::from(t.how.bytes)).div_ceil(grain))
 }
 
 /// Whether no two threads of a block are in each other's way.
@@ -204,11 +246,11 @@ fn inside(touches: &[&Touch], grain: u64, shape: &Shape) -> Result<(), &'static 
     let mut all = Cells::new(places.len());
     let mut now = Now { stretch: 0, met: vec![0; shape.threads.div_ceil(32)] };
     for t in touches {
-        now.stretch = t.stretch;
+        now.stretch = t.how.stretch;
         for thread in t.threads.iter() {
             let (from, to) = cells(t, thread, grain);
             for at in (from..to).map(|cell| places[&cell]) {
-                if !all.access(&now, (at, at + 1), thread, (t.kind, t.bytes)) {
+                if !all.access(&now, (at, at + 1), thread, (t.how.kind, t.how.bytes)) {
                     return Err("threads of a block access one place in global memory");
                 }
             }
@@ -219,18 +261,8 @@ fn inside(touches: &[&Touch], grain: u64, shape: &Shape) -> Result<(), &'static 
 
 /// Runs of cells, in order.
 fn runs<'a>(touches: impl Iterator<Item = &'a &'a Touch>, grain: u64) -> Vec<(i128, i128)> {
-    let mut all: Vec<(u64, u64)> =
-        touches.flat_map(|t| t.threads.iter().map(|thread| cells(t, thread, grain))).collect();
-    all.sort_unstable();
-    let mut runs: Vec<(i128, i128)> = Vec::new();
-    for (from, to) in all {
-        let (from, to) = (i128::from(from * grain), i128::from(to * grain));
-        match runs.last_mut() {
-            Some(last) if from <= last.1 => last.1 = last.1.max(to),
-            _ => runs.push((from, to)),
-        }
-    }
-    runs
+    let bytes = |(from, to): (u64, u64)| (i128::from(from * grain), i128::from(to * grain));
+    joined(touches.flat_map(|t| t.threads.iter().map(|thread| bytes(cells(t, thread, grain)))).collect())
 }
 
 /// What a part of the blocks accesses, all of them at the same distances.
@@ -243,7 +275,7 @@ struct Runs {
 impl Runs {
     fn of(touches: &[&Touch], grain: u64) -> Runs {
         let blocks = touches.first().map_or(([0; 3], [0; 3]), |t| t.blocks);
-        let changed = runs(touches.iter().filter(|t| t.kind != Kind::Read), grain);
+        let changed = runs(touches.iter().filter(|t| t.how.kind != Kind::Read), grain);
         Runs { blocks, all: runs(touches.iter(), grain), changed }
     }
 }

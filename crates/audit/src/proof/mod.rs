@@ -13,6 +13,7 @@
 //!
 //! Does not know: who runs the launch if it is doubted, or how races are told.
 
+mod area;
 mod grid;
 mod mask;
 mod own;
@@ -25,7 +26,8 @@ use handloom_ir::simt::{BarKind, BlockId, Builtin, FrameLayout, Function, Inst, 
 use handloom_ir::types::{AtomOp, Order, Scope, Sreg, StateSpace, Ty, TypeClass};
 
 use crate::checks::{Check, Checks};
-use grid::{Global, is_shared};
+pub use area::{Area, Areas};
+use grid::{Global, How, is_shared};
 use mask::Mask;
 use own::{Anywhere, Atomics, Cells, Kind, Now, OwnBytes, Written};
 use rounds::{Rounds, reads_of_memory};
@@ -55,6 +57,8 @@ pub struct Launch<'a> {
     pub shared: (u32, u32),
     /// What is looked for.
     pub checks: Checks,
+    /// What it touches is wanted too.
+    pub wants_areas: bool,
     /// Where slots lie in the memory of a thread.
     pub frame: &'a FrameLayout,
     /// By block and instruction: the variable that an access must stay in, its address or offset and its bytes.
@@ -77,6 +81,8 @@ pub struct Clean {
     /// What it leaves depends on the order of threads, which the seed decides: there are atomics whose results are used, which do different things, or add floats, and
     /// more than one thread of a block does some. If one alone does, the order of blocks decides, which all code keeps.
     pub order_decides: bool,
+    /// What it surely touches of global memory, if that is wanted.
+    pub areas: Areas,
 }
 
 /// Whether no check can find anything in a launch.
@@ -85,7 +91,11 @@ pub struct Clean {
 /// Why that is not sure.
 pub fn prove(launch: &Launch<'_>) -> Result<Clean, &'static str> {
     let ends = launch.nctaid.map(|n| n.saturating_sub(1));
-    prove_parts(launch, &[([0; 3], ends)]).or_else(|why| {
+    let whole = prove_parts(launch, &[([0; 3], ends)]);
+    if whole.as_ref().is_ok_and(|clean| clean.areas.is_all || !launch.wants_areas) {
+        return whole;
+    }
+    let in_parts = || {
         // Blocks at the rim of a grid mostly leave out what others do.
         let axis = |i: usize| match ends[i] {
             0 => vec![(0, 0)],
@@ -99,8 +109,13 @@ pub fn prove(launch: &Launch<'_>) -> Result<Clean, &'static str> {
                 parts.extend(x.iter().map(|x| ([x.0, y.0, z.0], [x.1, y.1, z.1])));
             }
         }
-        if parts.len() == 1 { Err(why) } else { prove_parts(launch, &parts) }
-    })
+        (parts.len() > 1).then(|| prove_parts(launch, &parts))
+    };
+    match (whole, in_parts()) {
+        (Err(_), Some(parts)) => parts,
+        (Ok(_), Some(Ok(parts))) if parts.areas.is_all => Ok(parts),
+        (whole, _) => whole,
+    }
 }
 
 /// The first and the last coordinates of some blocks.
@@ -124,8 +139,9 @@ fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<Clean, Doubt> {
     let [x, y, z] = launch.ntid;
     let ends = launch.nctaid.map(|n| n.saturating_sub(1));
     let order_decides = all.order_decides || all.atomics.order_decides() || all.gives_way && all.atomics.depends;
+    let areas = if launch.wants_areas { all.areas(launch.code, launch.nctaid) } else { Areas::default() };
     let if_apart = all.settle(&Shape { blocks: ([0; 3], ends), threads: (x * y * z) as usize })?;
-    Ok(Clean { if_apart, order_decides })
+    Ok(Clean { if_apart, order_decides, areas })
 }
 
 /// What is known of the registers of code, whichever blocks run it.
@@ -455,7 +471,8 @@ impl<'a> Walk<'a> {
                 if is_plain || access.space != StateSpace::Shared && access.scope < Scope::Gpu {
                     return Err("there are atomics of other kinds");
                 }
-                let what = (access.space, Kind::Atomic, access.ty.bytes(), true);
+                // Who compares and finds something else writes nothing.
+                let what = (access.space, Kind::Atomic, access.ty.bytes(), access.op != AtomOp::Cas);
                 self.access(state, inst, elsewhere, at, what)?;
                 None
             }
@@ -531,7 +548,8 @@ impl<'a> Walk<'a> {
     fn load(&mut self, state: &mut State, inst: &Inst, elsewhere: &Mask, at: (usize, usize)) -> Result<Value, Doubt> {
         let Op::Load { access, offset } = inst.op else { return Ok(None) };
         if access.space != StateSpace::ParamEntry {
-            self.access(state, inst, elsewhere, at, (access.space, Kind::Read, access.bytes(), false))?;
+            let is_whole = access.elements == u8::MAX >> (8 - access.count.clamp(1, 8));
+            self.access(state, inst, elsewhere, at, (access.space, Kind::Read, access.bytes(), is_whole))?;
             let is_small = access.bits < 16 && !inst.guarded;
             return Ok(is_small.then(|| Known::below((1 << access.bits) - 1)));
         }
@@ -620,7 +638,11 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
             self.global.apart.changes_of_memory |= of_memory && kind != Kind::Read;
-            return self.global.touch(&self.shape, address, may, (kind, bytes), self.now.stretch);
+            // Who goes both ways may do it on neither.
+            let is_there = address.as_ref().is_some_and(|a| a.span == 0) && may.without(elsewhere) == may;
+            let is_sure = is_there && is_whole && may == do_it && self.rounds.is_none();
+            let how = How { kind, bytes, stretch: self.now.stretch, inst: (b, i), is_sure };
+            return self.global.touch(&self.shape, address, may, how);
         }
         let own = address.filter(|a| a.by[..SHARED] == [0; SHARED] && a.span == 0);
         let follows_bits = self.launch.checks.has(Check::Init);

@@ -207,6 +207,11 @@ impl Anywhere {
         self.is_fine()
     }
 
+    /// Whether something is done at places that nobody knows.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.reads[1] || self.atomics[1] != 0
+    }
+
     /// Whether something is changed at places that nobody knows.
     pub(super) fn is_changed_anywhere(&self) -> bool {
         self.atomics[1] != 0
