@@ -30,8 +30,8 @@ struct Did {
     before: Clock,
     /// The number of its thread.
     who: usize,
-    /// The strong writes that it observes, itself or through atomics.
-    observes: Vec<usize>,
+    /// How many writes of its location there had been.
+    n_writes: usize,
 }
 
 impl Did {
@@ -92,10 +92,8 @@ struct Trace {
     /// Numbers of threads, as they come.
     numbers: HashMap<Thread, usize>,
     all: Vec<Did>,
-    /// By strong write: the first strong read of each thread that observes it, in their order. Who knows of a later one knows of the first.
-    observers: HashMap<usize, Vec<usize>>,
-    /// Strong writes that a thread, by number, has observed.
-    has_observed: HashSet<(usize, usize)>,
+    /// By strong write and number of a thread: the first event of the thread that observes it, by number, or 0. Who knows of a later one knows of the first.
+    observers: HashMap<usize, Clock>,
     /// By first address: the writes of a location, by index, the latest last.
     writes: HashMap<u64, Vec<usize>>,
     releases: Vec<Release>,
@@ -164,6 +162,9 @@ fn told_and_hidden(text: &str, launches: &[Vec<Event>]) -> (Lines, Lines) {
     }
     (told, hidden)
 }
+
+/// Bytes, scope and its block or cluster.
+type Alike = (std::ops::Range<u64>, Scope, u32);
 
 /// Pairs of statements, the lower one first.
 type Pairs = BTreeSet<(Span, Span)>;
@@ -283,6 +284,16 @@ impl Trace {
         a.is_strong() && b.is_strong() && a.range() == b.range() && self.mutual(ends, (b.scope(), b.access.thread))
     }
 
+    /// What a strong access has in common with others that it is morally strong with: two that have the same are no race.
+    fn alike(&self, did: &Did) -> Option<Alike> {
+        let group = match did.scope() {
+            Scope::Cta => did.access.thread.cta,
+            Scope::Cluster => self.clusters[&did.access.thread.cta],
+            Scope::Gpu | Scope::Sys => 0,
+        };
+        (did.is_strong() && !self.follows_proxies).then(|| (did.range(), did.scope(), group))
+    }
+
     fn fence(&mut self, who: Thread, order: Order, scope: Scope) {
         let clock = self.step(who);
         if matches!(order, Order::Acquire | Order::AcqRel | Order::Sc) {
@@ -322,9 +333,9 @@ impl Trace {
         if !self.acquired.insert((read, scope)) {
             return;
         }
-        let observed = self.all[read].observes.iter();
+        let observed = self.observed(read, |_| false);
         let heads: BTreeSet<usize> =
-            observed.flat_map(|write| self.heads.get(write).into_iter().flatten().copied()).collect();
+            observed.iter().flat_map(|write| self.heads.get(write).into_iter().flatten().copied()).collect();
         let mut told = Clock::default();
         for release in heads.into_iter().map(|head| &self.releases[head]) {
             if self.mutual((release.scope, release.who), (scope, who)) {
@@ -340,14 +351,18 @@ impl Trace {
         let number = self.step(who)[of_thread];
         let index = self.all.len();
         let before = Clock::default();
-        self.all.push(Did { site, access, number, before, who: of_thread, observes: Vec::new() });
+        self.all.push(Did { site, access, number, before, who: of_thread, n_writes: 0 });
         let is_strong = self.all[index].is_strong();
         if is_strong && self.all[index].reads() {
-            self.all[index].observes = self.observed(index);
-            for write in &self.all[index].observes {
-                if self.has_observed.insert((*write, of_thread)) {
-                    self.observers.entry(*write).or_default().push(index);
-                }
+            self.all[index].n_writes = self.writes.get(&access.addr).map_or(0, Vec::len);
+            // Behind a write that the thread has observed before there is none that it has not.
+            let is_known = |write: &usize| {
+                self.observers.get(write).and_then(|by| by.get(of_thread)).is_some_and(|number| *number != 0)
+            };
+            for write in self.observed(index, is_known) {
+                let by = self.observers.entry(write).or_default();
+                by.resize(by.len().max(of_thread + 1), 0);
+                by[of_thread] = number;
             }
             if site.does != Does::Reduce {
                 self.reads.entry(who).or_default().push(index);
@@ -379,8 +394,8 @@ impl Trace {
         }
     }
 
-    /// The writes that a strong read observes: the one that it reads, and those before that through atomics.
-    fn observed(&self, read: usize) -> Vec<usize> {
+    /// The writes that a strong read observes: the one that it reads, and those before that through atomics, as far as one that `is_last`.
+    fn observed(&self, read: usize, is_last: impl Fn(&usize) -> bool) -> Vec<usize> {
         let mut found = Vec::new();
         // Who asks an `mbarrier` object sees what came until the last end of a phase, and nothing if the answer is no.
         let turn = self.all[read].access.turn;
@@ -390,8 +405,8 @@ impl Trace {
         }
         let mut at = read;
         let list = self.writes.get(&self.all[read].access.addr).map_or(&[][..], Vec::as_slice);
-        for write in list.iter().rev() {
-            if !self.morally_strong(&self.all[*write], &self.all[at]) {
+        for write in list[..self.all[read].n_writes].iter().rev() {
+            if is_last(write) || !self.morally_strong(&self.all[*write], &self.all[at]) {
                 break;
             }
             is_seen |= self.all[*write].access.turn == Turn::Ends;
@@ -410,8 +425,12 @@ impl Trace {
     fn is_ordered(&self, a: usize, b: usize) -> bool {
         let before = |x: &Did, y: &Did| y.before.get(x.who).is_some_and(|n| x.number <= *n);
         let (first, second) = (&self.all[a], &self.all[b]);
-        let mut between = self.observers.get(&a).into_iter().flatten().take_while(|z| **z < b);
-        before(first, second) || between.any(|z| before(&self.all[*z], second))
+        if before(first, second) {
+            return true;
+        }
+        let observed = self.observers.get(&a).into_iter().flatten().zip(&second.before);
+        let mut known = observed.enumerate().filter(|(_, (number, known))| **number != 0 && number <= known);
+        known.any(|(who, (number, _))| (who, *number) != (second.who, second.number))
     }
 
     /// Whether a write comes before an access through another proxy, and no proxy fence stands between them: on no way from the one to the other.
@@ -470,15 +489,32 @@ impl Trace {
 
     fn races(&self) -> (Pairs, Pairs) {
         let mut by_byte: HashMap<u64, Vec<usize>> = HashMap::new();
+        // By byte: what the first strong access had in common with all that are morally strong with it, and the places in the list of those that are not like it,
+        // and of those that write.
+        let mut alike: HashMap<u64, (Option<Alike>, [Vec<usize>; 2])> = HashMap::new();
         let (mut found, mut hidden) = (Pairs::new(), Pairs::new());
         let mut owners = self.shared_since.iter().peekable();
         for (i, did) in self.all.iter().enumerate() {
             while let Some(((base, size), _)) = owners.next_if(|(_, from)| *from <= i) {
                 by_byte.retain(|byte, _| byte.wrapping_sub(*base) >= *size);
+                alike.retain(|byte, _| byte.wrapping_sub(*base) >= *size);
             }
+            let mine = self.alike(did);
             for byte in did.range() {
                 let list = by_byte.entry(byte).or_default();
-                for (n, other) in list.iter().enumerate() {
+                let (first, [others, writers]) = alike.entry(byte).or_default();
+                *first = first.take().or(mine.clone());
+                let is_alike = mine.is_some() && *first == mine;
+                let everywhere: Vec<usize> = if is_alike || !did.writes() { vec![] } else { (0..list.len()).collect() };
+                let places = if is_alike {
+                    &*others
+                } else if did.writes() {
+                    &everywhere
+                } else {
+                    &*writers
+                };
+                for n in places.iter().copied() {
+                    let other = &list[n];
                     let between = &list[n + 1..];
                     let earlier = &self.all[*other];
                     let pair = if earlier.site.span < did.site.span {
@@ -498,6 +534,12 @@ impl Trace {
                     } else if is_race || self.wants_fence(*other, i) && !self.is_overwritten(between, *other, i) {
                         found.insert(pair);
                     }
+                }
+                if !is_alike {
+                    others.push(list.len());
+                }
+                if did.writes() {
+                    writers.push(list.len());
                 }
                 list.push(i);
             }
