@@ -375,6 +375,28 @@ fn checked_launches() {
     }
 }
 
+/// Memory that a program allocates begins without contents: told where a kernel reads it before somebody has written it, and only there.
+#[test]
+fn memory_that_nobody_wrote() {
+    let run = |mode: &str, checks: &str| passes("blank", &[mode], &[("HANDLOOM_CHECK", checks)]);
+    for checks in ["memory,init,race,sync", "init"] {
+        assert_eq!(run("written", checks), "", "{checks}");
+        for (mode, first, what, class) in [
+            ("copy", "ld.global.u32", "argument 1 (`a`)+0", "[result]"),
+            ("count", "red.relaxed.gpu.global.add.u32", "argument 1 (`a`)+0", "[result]"),
+            ("odd", "ld.global.u32", "argument 1 (`a`)+0", "[result]"),
+            ("find", "ld.global.u32", "argument 1 (`a`)+252", "[branch]"),
+            ("copied", "ld.global.u32", "argument 1 (`a`)+64", "[result]"),
+            ("freed", "ld.global.u32", "argument 1 (`a`)+0", "[result]"),
+        ] {
+            let told = run(mode, checks);
+            let texts = [first, &format!("what nobody wrote of {what}"), class, "256 bytes"];
+            let is_there = texts.iter().all(|text| told.contains(text));
+            assert!(is_there && told.matches("uninitialised: ").count() == 1, "{checks} {mode}: {told}");
+        }
+    }
+}
+
 /// Work of two streams, or of a stream and the host, on the same bytes: told where nothing orders it, and only there.
 #[test]
 fn work_of_several_streams() {

@@ -125,9 +125,14 @@ impl Footprint {
         Footprint { areas, ..Footprint::default() }
     }
 
-    /// Whether the launch touches nothing else.
-    pub(crate) fn is_all(&self) -> bool {
-        self.areas.is_all
+    /// Whether the launch has touched nothing else.
+    pub fn is_all(&self) -> bool {
+        self.areas.is_all || self.areas.list.is_empty()
+    }
+
+    /// What was known before.
+    pub(crate) fn areas(&self) -> &Areas {
+        &self.areas
     }
 
     /// Says of each area where it is touched; `None`: nobody wants to know.

@@ -128,6 +128,8 @@ pub fn handle_of(address: u64, is: impl FnOnce(Use) -> bool) -> Result<[u8; HAND
     }
     let (file, offset, bytes) = gpu.device.memory().share(found.base).ok_or(Code::MAP_FAILED)?;
     drop(held);
+    // Others may write it from now on.
+    gpu.device.memory().settle_blank(found.base, found.bytes);
     let name = Name::of_file(&file.file(), file.id(), offset, bytes, found.id)?;
     ours.insert(found.id, name);
     Ok(name.handle(MEMORY))

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
-use handloom_runtime::{CodeCache, Store, Trace};
+use handloom_runtime::{Check, CodeCache, Store, Trace};
 
 use crate::array::{Array, Levels};
 use crate::checked::Known;
@@ -145,6 +145,12 @@ impl Process {
         let counts = config.count.as_ref().map(Counts::new);
         if config.open_addresses {
             gpus.iter().for_each(|gpu| host.open(gpu.device.memory()));
+        }
+        // Kernels of one device may write memory of another, of which its own launches know nothing.
+        if let [gpu] = &gpus[..]
+            && config.check.is_some_and(|check| check.checks.has(Check::Init))
+        {
+            gpu.device.memory().follow_blank();
         }
         Ok(Process {
             gpus,

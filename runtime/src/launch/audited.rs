@@ -19,7 +19,17 @@ pub(super) fn must_tell(function: &Function, config: &LaunchConfig) -> bool {
     let Some(check) = config.check else { return false };
     let has = |c| check.checks.has(c);
     let reads_own = || has(Check::Init) && untold(function, config).is_own;
-    has(Check::Race) || has(Check::Sync) || reads_own() || has(Check::Memory) && may_stray(function, config)
+    has(Check::Race)
+        || has(Check::Sync)
+        || follows_blank(function, config)
+        || reads_own()
+        || has(Check::Memory) && may_stray(function, config)
+}
+
+/// Whether a launch is held against what nobody has written of the device's memory.
+pub(super) fn follows_blank(function: &Function, config: &LaunchConfig) -> bool {
+    let has_init = config.check.is_some_and(|check| check.checks.has(Check::Init));
+    has_init && function.module().device().inner.memory.blank().is_followed()
 }
 
 /// Whether an access through the address of a variable may lie elsewhere.

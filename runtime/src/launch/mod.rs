@@ -39,7 +39,7 @@ use crate::error::{ErrorKind, Lack, NoRoom, Wrong};
 use crate::finding::{CheckConfig, CheckReport, Footprint};
 use crate::grid::{Ended, Grid, LaunchReport};
 use crate::lock::lock;
-use crate::memory::{AllocKind, Undo, access, memory_left};
+use crate::memory::{AllocKind, Blank, Undo, access, memory_left};
 use crate::module::{Answer, Function, Program};
 use crate::run::{Launched, Moment, Order, Printer, Running, StopHandle, Sums, Watchdog};
 use crate::sched;
@@ -415,7 +415,9 @@ impl PreparedLaunch {
         let begin = self.grid.turns.as_ref().map(|_| Instant::now());
         let start = Moment::now();
         let (finished, doubted) = if self.config.check.is_some() {
-            self.run_checked()?
+            let (finished, doubted) = self.run_checked()?;
+            self.settle_blank(&finished);
+            (finished, doubted)
         } else {
             self.grid.env.late = self.late();
             (self.run_engine(), None)
@@ -471,7 +473,9 @@ impl PreparedLaunch {
         self.grid.audit = self.audit();
         if let Answer::Apart(changes) = &self.answer {
             let before = Snapshot::of(changes);
-            self.grid.unread = Some(Arc::clone(changes));
+            // Reads of what nobody wrote are followed by who runs it again.
+            let blank = self.blank().map_or_else(Vec::new, |blank| blank.within(0, u64::MAX));
+            self.grid.unread = Some(changes.iter().copied().chain(blank).collect());
             self.forget_workers();
             let finished = self.run_engine();
             self.grid.unread = None;
@@ -490,14 +494,43 @@ impl PreparedLaunch {
         }
         let check = self.config.check;
         let follows_bits = check.is_some_and(|c| self.checks(c).has(Check::Init));
-        self.grid.undo = self.program.as_ref().filter(|p| follows_bits && p.tells()).map(|_| Undo::default());
+        let blank = || self.blank().map_or_else(Vec::new, |blank| blank.within(0, u64::MAX));
+        self.grid.undo = self.program.as_ref().filter(|p| follows_bits && p.tells()).map(|_| Undo::new(blank()));
         let finished = self.run_engine();
-        let Some(undo) = self.grid.undo.take().filter(Undo::is_doubted) else { return Ok((finished, None)) };
+        let Some(undo) = self.grid.undo.take() else { return Ok((finished, None)) };
+        if !undo.is_doubted() {
+            if let Some(blank) = self.blank() {
+                undo.written().iter().for_each(|(from, end)| blank.settle(*from, end - from));
+            }
+            return Ok((finished, None));
+        }
         undo.restore();
         self.grid.env.late = self.late();
         self.grid.audit = self.audit();
         let finished = engine::interp::run(&self.grid, self.function.entry().func);
         Ok((finished, Some("bits that nobody wrote were read, and are followed")))
+    }
+
+    /// What nobody has written of the device's memory, if that is looked for.
+    fn blank(&self) -> Option<&Blank> {
+        let blank = self.function.module().device().inner.memory.blank();
+        (blank.is_any() && audited::follows_blank(&self.function, &self.config)).then_some(blank)
+    }
+
+    /// The launch is over: what it has written is written now, but for what code has told that keeps what it writes.
+    fn settle_blank(&self, finished: &Finished) {
+        let Some(blank) = self.blank() else { return };
+        if finished.result.is_err() {
+            blank.settle_all();
+        } else if self.answer != Answer::Doubted {
+            proven::settle_blank(&self.footprint, blank);
+        } else if let Some(audit) = &self.grid.audit {
+            let written = lock(audit).init().map(|init| init.written_of_blank());
+            match written {
+                Some(written) => written.iter().for_each(|(from, end)| blank.settle(*from, end - from)),
+                None => blank.settle_all(),
+            }
+        }
     }
 
     /// Runs all blocks.
@@ -526,7 +559,13 @@ impl PreparedLaunch {
             // Who is proven tells nothing, and to ask takes longer than a small launch.
             let room = if self.answer == Answer::Doubted { c.races.room.min(most()) } else { c.races.room };
             let options = Options { room, ..c.races };
-            Arc::new(Mutex::new(Audit::for_checks(self.checks(c), options)))
+            let mut audit = Audit::for_checks(self.checks(c), options);
+            if let Some(init) = audit.init()
+                && let Some(blank) = self.blank().filter(|_| self.answer == Answer::Doubted)
+            {
+                init.begin_blank(blank.within(0, u64::MAX));
+            }
+            Arc::new(Mutex::new(audit))
         })
     }
 

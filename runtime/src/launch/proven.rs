@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use handloom_audit::proof::Area;
 use handloom_audit::{Check, Checks, proof};
 use handloom_ir::simt::{FrameLayout, SymKind};
 use handloom_plan::Bounds;
@@ -11,7 +12,7 @@ use super::config::shared_total;
 use super::{Beside, Engine, LaunchConfig, audited};
 use crate::finding::{CheckConfig, Footprint};
 use crate::lock::lock;
-use crate::memory::{AllocKind, access};
+use crate::memory::{AllocKind, Blank, access};
 use crate::module::{Answer, Function, ModuleInner, Proof, Proven};
 
 /// Most launches of a module whose answers are kept.
@@ -35,8 +36,8 @@ pub(super) fn answer(function: &Function, config: &LaunchConfig, params: &[u8]) 
 
 fn answer_of(function: &Function, config: &LaunchConfig, known: &Proven) -> Answer {
     // Where work of several streams is compared, all that a launch touches must be known.
-    let wants_all = config.beside == Beside::Streams && wants_areas(config);
-    if wants_all && !known.footprint.is_all() {
+    let wants_all = config.beside == Beside::Streams && config.check.is_some_and(|check| check.races.keeps_footprint);
+    if wants_all && !known.footprint.areas().is_all || reads_blank(function, config, known) {
         return Answer::Doubted;
     }
     match (&known.if_apart, known.order_decides) {
@@ -49,9 +50,37 @@ fn answer_of(function: &Function, config: &LaunchConfig, known: &Proven) -> Answ
     }
 }
 
-/// Whether somebody compares what launches touch.
-fn wants_areas(config: &LaunchConfig) -> bool {
-    config.check.is_some_and(|check| check.races.keeps_footprint)
+/// Whether somebody compares what launches touch, or follows what nobody has written.
+fn wants_areas(function: &Function, config: &LaunchConfig) -> bool {
+    config.check.is_some_and(|check| check.races.keeps_footprint) || audited::follows_blank(function, config)
+}
+
+/// Whether a launch may read bytes of the device that nobody wrote, or may write some of which that is not known.
+fn reads_blank(function: &Function, config: &LaunchConfig, known: &Proven) -> bool {
+    let blank = function.module().device().inner.memory.blank();
+    if !blank.is_any() || !audited::follows_blank(function, config) {
+        return false;
+    }
+    let areas = known.footprint.areas();
+    let meets = |area: &Area| {
+        let (from, end) = area.reach();
+        area.reads && blank.has(from, end) && area.touched().iter().any(|t| blank.has(t.addr, t.addr + t.bytes))
+    };
+    // Reads that must lie apart from what is changed are held apart from this too.
+    areas.is_anywhere
+        || areas.reads_anywhere && known.if_apart.is_none()
+        || areas.others.iter().any(|(from, end)| blank.has(*from, *end))
+        || areas.list.iter().any(meets)
+}
+
+/// A launch has run in which nothing could be found: what it has surely written is written now.
+pub(super) fn settle_blank(footprint: &Footprint, blank: &Blank) {
+    for area in footprint.areas().list.iter().filter(|area| area.writes) {
+        let (from, end) = area.reach();
+        if blank.has(from, end) {
+            area.touched().iter().for_each(|t| blank.settle(t.addr, t.bytes));
+        }
+    }
 }
 
 /// What is known of a launch, unless it is a doubt.
@@ -99,7 +128,7 @@ fn key(function: &Function, config: &LaunchConfig, params: &[u8]) -> Option<Proo
         shape: [config.grid, config.block],
         shared_bytes: config.shared_bytes,
         checks: config.check?.checks,
-        wants_areas: wants_areas(config),
+        wants_areas: wants_areas(function, config),
         params: params.to_vec(),
     })
 }
@@ -205,7 +234,7 @@ fn prove(
         ntid: config.block,
         shared: (u32::try_from(shared).unwrap_or(u32::MAX), reserved),
         checks,
-        wants_areas: wants_areas(config),
+        wants_areas: wants_areas(function, config),
         frame: &frame,
         variables: &variables,
     })

@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use handloom_diag::DriverError;
 
 use super::access::{fill_words, read_words, write_words};
+use super::blank::Blank;
 use super::host::HostRanges;
 use super::reserve::as_len;
 use super::space::{AllocKind, Allocation, Budget, Space, SpaceKind};
@@ -32,6 +33,7 @@ pub struct DeviceMemory {
     low: OnceLock<Option<Space>>,
     host: HostRanges,
     pub(super) budget: Arc<Budget>,
+    blank: Blank,
 }
 
 /// What lies at an address.
@@ -208,7 +210,7 @@ impl DeviceMemory {
     pub(crate) fn claim() -> Option<DeviceMemory> {
         let budget = Arc::default();
         let wide = Space::claim(SpaceKind::Wide, Arc::clone(&budget))?;
-        Some(DeviceMemory { wide, low: OnceLock::new(), host: HostRanges::default(), budget })
+        Some(DeviceMemory { wide, low: OnceLock::new(), host: HostRanges::default(), budget, blank: Blank::default() })
     }
 
     /// The space of a kind; the low one is claimed at the first use.
@@ -239,6 +241,28 @@ impl DeviceMemory {
             Some(space) => space.extent(addr),
             None => self.host.extent(addr),
         }
+    }
+
+    /// Follows from now on which bytes nobody has written, of allocations of which that is [said](Self::begins_blank): checked launches that look for it tell where these decide
+    /// something.
+    pub fn follow_blank(&self) {
+        self.blank.follow();
+    }
+
+    /// Nobody has written a range yet, if that is followed. Copies, fills and launches that write it are seen; who lets others write it says so
+    /// ([`settle_blank`](Self::settle_blank)).
+    pub fn begins_blank(&self, address: u64, bytes: u64) {
+        self.blank.begin(address, bytes);
+    }
+
+    /// A range counts as written from now on.
+    pub fn settle_blank(&self, address: u64, bytes: u64) {
+        self.blank.settle(address, bytes);
+    }
+
+    /// What nobody has written.
+    pub(crate) fn blank(&self) -> &Blank {
+        &self.blank
     }
 
     /// A launch begins: what is known of memory of the process may be out of date.
@@ -332,7 +356,9 @@ impl DeviceMemory {
     /// # Errors
     /// It is not the address of such an allocation, or was freed already.
     pub fn free(&self, address: u64) -> Result<(), MemoryError> {
+        let size = if self.blank.is_any() { self.range_of(address).map_or(0, |(_, size)| size) } else { 0 };
         if self.of(address).is_some_and(|space| space.free(address, Some(AllocKind::Linear))) {
+            self.blank.settle(address, size);
             return Ok(());
         }
         Err(match self.find(address) {
@@ -403,6 +429,7 @@ impl DeviceMemory {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryError> {
+        self.blank.settle(address, from.len() as u64);
         self.in_steps(address, from.len() as u64, |at, n| {
             let start = as_len(at - address);
             // SAFETY: as in `read`; kernels hold no reference to it.
@@ -418,6 +445,7 @@ impl DeviceMemory {
     pub fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), MemoryError> {
         self.check(to, bytes)?;
         self.check(from, bytes)?;
+        let unwritten = self.blank.within(from, from + bytes);
         let mut hop = [0; HOP];
         let mut done = 0;
         while done < bytes {
@@ -429,6 +457,7 @@ impl DeviceMemory {
             self.write(to + at, part)?;
             done += n;
         }
+        self.blank.copied(to, &unwritten, from);
         Ok(())
     }
 
@@ -443,6 +472,7 @@ impl DeviceMemory {
         }
         // More bytes than there are numbers are too many for any allocation.
         let bytes = count.saturating_mul(element);
+        self.blank.settle(address, bytes);
         self.in_steps(address, bytes, |at, n| {
             // SAFETY: as in `write`.
             unsafe { fill_words(at, n, pattern) }

@@ -4,12 +4,13 @@
 //! `reserve` claims addresses, `ranges` divides them, `space` is the memory of a device in one window, `linear` all of
 //! a device's memory by address, `mapped` memory that is mapped to addresses and shared with other processes, `host` memory of the
 //! process that kernels may use too, `left` what the host still has, `view` what one cta may touch, `undo` what it held before a launch,
-//! and `access` reads and writes bytes that passed a check.
+//! `blank` what nobody has written, and `access` reads and writes bytes that passed a check.
 //!
 //! Invariants: an address is read or written by the runtime only after a check against the map of allocations, or by the owner of the
 //! allocation; freed memory is not served again at once.
 
 pub(crate) mod access;
+mod blank;
 mod host;
 mod left;
 mod linear;
@@ -20,6 +21,7 @@ pub(crate) mod space;
 mod undo;
 pub(crate) mod view;
 
+pub(crate) use blank::Blank;
 pub use left::{meminfo, memory_left};
 pub use linear::{DeviceMemory, Found, MemoryError, Rows, Word};
 pub use mapped::{Backing, Part};

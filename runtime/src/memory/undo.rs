@@ -18,6 +18,8 @@ pub(crate) struct Undo(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     doubt: AtomicBool,
+    /// What nobody had written when the launch began, by address: first bytes and ends.
+    blank: Vec<(u64, u64)>,
     kept: Mutex<Kept>,
 }
 
@@ -38,6 +40,26 @@ struct Page {
 }
 
 impl Undo {
+    /// Of a launch that has written nothing yet. `blank`: what nobody has written, by address: first bytes and ends.
+    pub(crate) fn new(blank: Vec<(u64, u64)>) -> Undo {
+        Undo(Arc::new(Inner { blank, ..Inner::default() }))
+    }
+
+    /// Whether some of a range was not written when the launch began.
+    pub(crate) fn began_blank(&self, from: u64, bytes: u64) -> bool {
+        let after = self.0.blank.partition_point(|(_, end)| *end <= from);
+        self.0.blank.get(after).is_some_and(|(first, _)| *first < from + bytes)
+    }
+
+    /// Whether nobody has written some of the bytes of an access.
+    pub(crate) fn is_blank(&self, addr: u64, bytes: u32) -> bool {
+        if !self.began_blank(addr, bytes.into()) {
+            return false;
+        }
+        let kept = self.kept();
+        (addr..addr + u64::from(bytes)).any(|at| self.began_blank(at, 1) && !kept.has(at, 1))
+    }
+
     /// What was seen so far does not tell all that is asked for.
     pub(crate) fn doubt(&self) {
         self.0.doubt.store(true, Ordering::Relaxed);
@@ -51,6 +73,26 @@ impl Undo {
     /// For accesses of one op.
     pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
         lock(&self.0.kept)
+    }
+
+    /// The ranges that were written, in no order.
+    pub(crate) fn written(&self) -> Vec<(u64, u64)> {
+        let mut all: Vec<(u64, u64)> = Vec::new();
+        for (number, page) in &self.kept().pages {
+            let bits = page
+                .kept
+                .iter()
+                .enumerate()
+                .flat_map(|(line, kept)| (0..64).map(move |i| (64 * line + i, kept >> i & 1 == 1)));
+            for (at, _) in bits.filter(|(_, is_kept)| *is_kept) {
+                let at = number * PAGE + at as u64;
+                match all.last_mut() {
+                    Some((_, end)) if *end == at => *end += 1,
+                    _ => all.push((at, at + 1)),
+                }
+            }
+        }
+        all
     }
 
     /// Writes back what memory held. No code of the launch runs.
@@ -68,6 +110,13 @@ impl Undo {
 }
 
 impl Kept {
+    /// Whether at most 16 aligned bytes were written.
+    pub(crate) fn has(&self, addr: u64, bytes: u32) -> bool {
+        let bits = (u64::MAX >> (64 - bytes.clamp(1, 16))) << (addr % 64);
+        let page = self.places.get(&(addr / PAGE)).map(|place| &self.pages[*place].1);
+        page.is_some_and(|page| page.kept[(addr % PAGE) as usize / 64] & bits == bits)
+    }
+
     /// Keeps at most 16 aligned bytes that are about to be written.
     ///
     /// # Safety

@@ -192,6 +192,7 @@ fn follow_bits(
     let count = r.bytes / r.element.max(1);
     if let Some(reach) = reach {
         return match reach.space {
+            StateSpace::Global if reads && all.iter().any(|lane| undo.is_blank(row[*lane], r.bytes)) => false,
             StateSpace::Global if r.writes() => {
                 // At most 16 bytes are kept at a time.
                 let mut kept = undo.kept();
@@ -218,6 +219,7 @@ fn follow_bits(
         for i in (0..count).filter(|i| r.elements >> i & 1 == 1) {
             let at = row[lane].wrapping_add(u64::from(i * r.element));
             match space {
+                StateSpace::Global if reads && undo.is_blank(at, r.element) => return false,
                 StateSpace::Global if r.writes() => {
                     let hit = c.host.memory.view.get_mut().resolve(at, u64::from(r.element), true, None);
                     if !hit.is_ok_and(|hit| hit.kind.is_of_device()) {

@@ -175,12 +175,30 @@ pub struct Init {
     results: Vec<Use>,
     by_store: HashMap<Key, usize>,
     stored: Vec<Stored>,
+    /// Memory that the host sees and that nobody had written when the launch began: first addresses and ends.
+    blank: Vec<(u64, u64)>,
 }
 
 impl Init {
     /// A range is memory without contents from now on.
     pub fn renew(&mut self, addr: u64, bytes: u64) {
         self.written.renew(addr, bytes);
+    }
+
+    /// Nobody has written some ranges of memory that the host sees: first addresses and ends.
+    pub fn begin_blank(&mut self, ranges: Vec<(u64, u64)>) {
+        ranges.iter().for_each(|(from, end)| self.written.renew(*from, end - from));
+        self.blank = ranges;
+    }
+
+    /// What the launch has written of them, to be asked before it is [over](Self::finish).
+    pub fn written_of_blank(&self) -> Vec<(u64, u64)> {
+        self.blank.iter().flat_map(|(from, end)| self.written.stored_in(*from, *end)).collect()
+    }
+
+    fn is_blank(&self, addr: u64) -> bool {
+        let after = self.blank.partition_point(|(from, _)| *from <= addr);
+        after.checked_sub(1).is_some_and(|i| addr < self.blank[i].1)
     }
 
     /// A range is no memory any more, or was written by somebody who is not seen.
@@ -270,7 +288,7 @@ impl Init {
         for (addr, bytes, shade) in elements.iter().copied().filter(|(_, _, shade)| !shade.is_known()) {
             let is_padding =
                 self.origin_of(shade).is_some_and(|o| matches!(o.what, Source::Memory { is_padding: true, .. }));
-            if self.written.is_fresh(addr) {
+            if self.written.is_fresh(addr) && !self.is_blank(addr) {
                 continue;
             }
             if !shade.root.is_computed() && (!is_whole || is_padding) || self.stored.len() >= MOST_STORES {

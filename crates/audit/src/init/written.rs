@@ -170,6 +170,26 @@ impl Written {
         }
     }
 
+    /// The parts of a range without contents that were stored to, whatever it was.
+    pub fn stored_in(&self, from: u64, end: u64) -> Vec<(u64, u64)> {
+        let mut all: Vec<(u64, u64)> = Vec::new();
+        let mut numbers: Vec<u64> =
+            self.pages.keys().copied().filter(|n| n * PAGE < end && from < (n + 1) * PAGE).collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            let page = &self.pages[&number];
+            for at in from.max(number * PAGE)..end.min((number + 1) * PAGE) {
+                let is_hole = page.undef[index(at)] == u8::MAX && page.notes[index(at) / 4].origin().is_none();
+                match all.last_mut() {
+                    _ if is_hole => {}
+                    Some((_, stop)) if *stop == at => *stop += 1,
+                    _ => all.push((at, at + 1)),
+                }
+            }
+        }
+        all
+    }
+
     /// Whether a byte that nobody wrote may be padding of a structure: from the end of what was written up to the alignment of an access near by that has
     /// at least as many bytes, or up to 16 in holes at even distances, which `has_many` says may be: there are several structures.
     pub fn is_padding(&mut self, addr: u64, has_many: bool) -> bool {

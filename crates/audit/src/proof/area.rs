@@ -18,8 +18,10 @@ const MOST_RANGES: u64 = 1 << 14;
 pub struct Area {
     /// The statement, and one of the threads.
     pub place: Place,
-    /// They write it, or else read.
-    writes: bool,
+    /// They read it, and write it.
+    pub reads: bool,
+    /// As it says.
+    pub writes: bool,
     /// They are strong and reach the whole device.
     is_strong: bool,
     /// First addresses and ends, of the first block.
@@ -71,6 +73,7 @@ impl Area {
         let is_strong = kind == Kind::Atomic && scope >= Scope::Gpu;
         Some(Area {
             place: Place { site, thread: Thread::new(cta, thread) },
+            reads: kind != Kind::Write,
             writes: kind != Kind::Read,
             is_strong,
             runs,
@@ -81,6 +84,15 @@ impl Area {
     /// Its first address.
     pub fn first(&self) -> u64 {
         self.runs.first().and_then(|(from, _)| u64::try_from(*from).ok()).unwrap_or(0)
+    }
+
+    /// The lowest address and the end of all of it.
+    pub fn reach(&self) -> (u64, u64) {
+        let ends = (self.runs.first().map_or(0, |run| run.0), self.runs.last().map_or(0, |run| run.1));
+        let far = |(n, by): &(u32, i64)| i128::from(*by) * i128::from(n - 1);
+        let (low, high) =
+            self.blocks.iter().map(far).fold((0, 0), |(low, high), far| (low + far.min(0), high + far.max(0)));
+        (number(ends.0 + low), number(ends.1 + high))
     }
 
     /// All that it is of.
@@ -96,7 +108,6 @@ impl Area {
                 }
             }
         }
-        let number = |n: i128| u64::try_from(n).unwrap_or(u64::MAX);
         let one = |(from, end): (i128, i128)| Touched {
             addr: number(from),
             bytes: number(end - from),
@@ -108,6 +119,10 @@ impl Area {
     }
 }
 
+fn number(n: i128) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
 /// What all threads of a launch touch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Areas {
@@ -115,6 +130,12 @@ pub struct Areas {
     pub list: Vec<Area>,
     /// They touch nothing else.
     pub is_all: bool,
+    /// Where else they may touch something: first addresses and ends.
+    pub others: Vec<(u64, u64)>,
+    /// They may read, and change, any other place.
+    pub is_anywhere: bool,
+    /// They may read any other place.
+    pub reads_anywhere: bool,
 }
 
 /// Ranges in order, those that overlap or meet as one.

@@ -125,17 +125,25 @@ impl Global {
             let all = &mut by_place.entry((t.how.inst, t.blocks, t.at.by)).or_insert((t, Vec::new())).1;
             all.extend(joined(threads));
         }
-        let mut is_all = unsure.is_empty() && !self.apart.reads && !self.anywhere.has_unknown();
+        let is_anywhere = self.anywhere.has_unknown();
+        let mut is_all = unsure.is_empty() && !self.apart.reads && !is_anywhere;
         let mut list = Vec::new();
+        let mut others: Vec<(i128, i128)> = unsure.iter().map(|t| t.range).collect();
         for (t, runs) in by_place.into_values() {
             let inst = &code.blocks[t.how.inst.0].insts[t.how.inst.1];
             let thread = t.threads.iter().next().unwrap_or(0);
             let area = Area::new((inst, t.how.kind), (thread, nctaid), joined(runs), &t.at.by, t.blocks);
             let area = area.filter(|_| is_plain(inst));
-            is_all &= area.is_some();
+            if area.is_none() {
+                is_all = false;
+                let of_place = self.touches.iter().filter(|o| (o.how.inst, o.blocks) == (t.how.inst, t.blocks));
+                others.extend(of_place.map(|t| t.range));
+            }
             list.extend(area);
         }
-        Areas { list, is_all }
+        let number = |x: i128| u64::try_from(x).unwrap_or(u64::MAX);
+        let others = joined(others).into_iter().map(|(from, end)| (number(from), number(end))).collect();
+        Areas { list, is_all, others, is_anywhere, reads_anywhere: self.apart.reads }
     }
 
     /// What other blocks access.

@@ -129,9 +129,13 @@ fn stays_in_variable(c: &Call<'_>, (low, end): (u64, u64)) -> bool {
 /// Whether nobody looks for bytes that nobody wrote, or all that is read was written. What is written is noted then; what global memory held must be kept by
 /// others.
 fn has_all_bits(c: &mut Call<'_>, r: &Request, parts: &[Even], space: StateSpace) -> bool {
-    let Some((_, filled)) = c.host.told.as_mut().and_then(|told| told.bits.as_mut()) else { return true };
+    let Some((undo, filled)) = c.host.told.as_mut().and_then(|told| told.bits.as_mut()) else { return true };
     if space == StateSpace::Global {
-        return !r.writes();
+        let (low, high) = parts.iter().fold((u64::MAX, 0), |(low, high), part| {
+            let (first, last) = part.ends();
+            (low.min(first), high.max(last))
+        });
+        return !r.writes() && !undo.began_blank(low, high - low + u64::from(r.bytes));
     }
     for part in parts {
         let (first, last) = part.ends();
