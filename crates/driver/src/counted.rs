@@ -29,6 +29,8 @@ pub struct Counts {
     noted: AtomicU64,
     /// When blocks ran, if a page shows it.
     timelines: Option<Arc<Mutex<Timelines>>>,
+    /// Held while files are written: the process may end while somebody else does.
+    writing: Mutex<()>,
 }
 
 impl Counts {
@@ -46,7 +48,7 @@ impl Counts {
         let part = ["part", "json"].map(|ending| folder.join(format!("{name}.{ending}")));
         let (to, tally) = (config.to.clone(), tally.telling(tell));
         let timelines = config.is_drawn.then(Arc::default);
-        Counts { tally, to, part, noted: AtomicU64::new(0), timelines }
+        Counts { tally, to, part, noted: AtomicU64::new(0), timelines, writing: Mutex::default() }
     }
 
     /// All that was counted until now.
@@ -56,13 +58,13 @@ impl Counts {
     }
 
     fn write(&self, process: &Process) -> Result<(), String> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let over = self.tally.n_over();
         let part = self.all();
         match &self.to {
             CountsTo::Folder(_) => {
                 let [unfinished, finished] = &self.part;
-                let done = fs::write(unfinished, json_line(&part)?).and_then(|()| fs::rename(unfinished, finished));
-                done.map_err(|e| cannot(finished, &e))?;
+                replace(finished, unfinished, &json_line(&part)?)?;
                 let new = over - self.noted.swap(over, Ordering::SeqCst);
                 process.note(&format!("{{\"event\":\"counted\",\"launches\":{new}}}"));
             }
@@ -72,14 +74,14 @@ impl Counts {
                 let read = |name: &str, _: Option<&str>| fs::read_to_string(name).ok();
                 if let Some((path, form)) = cover {
                     let text = Coverage::of(version, &launches).report(*form, &texts, &read)?;
-                    fs::write(path, text).map_err(|e| cannot(path, &e))?;
+                    replace(path, &beside(path), &text)?;
                 }
                 if let Some((path, form)) = profile {
                     launches.retain(|launch| launch.runs > 0);
                     launches.iter_mut().for_each(Launch::keep_functions_that_ran);
                     timelines.draw(&mut launches);
                     let text = Profile::new(version, launches).report(*form, &texts, &read, &[])?;
-                    fs::write(path, text).map_err(|e| cannot(path, &e))?;
+                    replace(path, &beside(path), &text)?;
                 }
             }
         }
@@ -98,6 +100,22 @@ pub fn write(process: &Process) {
     if let Err(why) = counts.write(process) {
         TOLD.call_once(|| say(&why));
     }
+}
+
+/// Where a file is written before it is complete: beside it.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    name.into()
+}
+
+/// Replaces a file by a complete one, also if the process ends meanwhile. What is no file, a pipe or a terminal, is written as it is.
+fn replace(path: &Path, unfinished: &Path, text: &str) -> Result<(), String> {
+    let done = match fs::metadata(path) {
+        Ok(there) if !there.is_file() => fs::write(path, text),
+        _ => fs::write(unfinished, text).and_then(|()| fs::rename(unfinished, path)),
+    };
+    done.map_err(|e| cannot(path, &e))
 }
 
 /// The process ends.
