@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::memory::{Allocation, MemoryError};
 pub use handloom_audit::misuse::Wrong as MisuseClass;
 use handloom_audit::proof::{Area, Areas};
 pub use handloom_audit::{Check, Checks, Class, Options};
@@ -88,18 +89,7 @@ impl Touched {
 
     /// By a copy or a fill of the program, which has no place in a module.
     pub fn by_host(address: u64, bytes: u64, writes: bool, statement: &str) -> Touched {
-        let at = FoundAt {
-            does: if writes { "write" } else { "read" },
-            file: "(program)".to_owned(),
-            line: 1,
-            column: 1,
-            source: None,
-            statement: statement.to_owned(),
-            block: [0; 3],
-            thread: [0; 3],
-            order: "weak",
-            scope: None,
-        };
+        let at = FoundAt::of_program(if writes { "write" } else { "read" }, statement);
         Touched { address, bytes, writes, is_strong: false, at: Arc::new(at) }
     }
 }
@@ -357,7 +347,67 @@ impl FoundIn {
     }
 }
 
+impl MemoryError {
+    /// What a check of memory tells of a call of a program that was refused for this. `does`: `copy`, `fill` or `free`. `None` if it names no memory that is not
+    /// there.
+    pub fn finding(&self, does: Word) -> Option<Finding> {
+        let of = |a: &Allocation, address: u64, bytes: u64| FoundIn {
+            what: "an allocation".into(),
+            size: a.size,
+            offset: address - a.base,
+            bytes,
+            element: None,
+        };
+        let is_free = does == "free";
+        let (kind, class, data) = match self {
+            MemoryError::Freed { address, allocation } => {
+                let class = if is_free { "double_free" } else { "use" };
+                ("freed", class, of(allocation, *address, 0))
+            }
+            MemoryError::PastEnd { address, bytes, allocation } => {
+                ("out_of_bounds", "refused", of(allocation, *address, *bytes))
+            }
+            MemoryError::NotBase { address, allocation } => ("out_of_bounds", "refused", of(allocation, *address, 0)),
+            MemoryError::Nothing { .. } => {
+                ("out_of_bounds", "refused", FoundIn { what: "no allocation".into(), ..FoundIn::default() })
+            }
+            _ => return None,
+        };
+        let message = format!("a {does} that the program asked for is refused: {self}");
+        Some(Finding::new(kind, class, message, (FoundAt::of_program(does, does), None), data))
+    }
+}
+
+/// Where the host did something, of which no place in a module is known.
+const PROGRAM: &str = "(program)";
+
+impl FoundAt {
+    /// Somewhere in the program. `does`: what it does there.
+    fn of_program(does: Word, statement: &str) -> FoundAt {
+        FoundAt {
+            does,
+            file: PROGRAM.to_owned(),
+            line: 1,
+            column: 1,
+            source: None,
+            statement: statement.to_owned(),
+            block: [0; 3],
+            thread: [0; 3],
+            order: "weak",
+            scope: None,
+        }
+    }
+}
+
 impl Finding {
+    /// That a program never freed memory that it allocated, of so many bytes.
+    pub fn never_freed(address: u64, bytes: u64) -> Finding {
+        let what = "an allocation".to_owned();
+        let message = format!("{bytes} bytes at {address:#x} that the program allocated are never freed");
+        let data = FoundIn { what, size: bytes, bytes, ..FoundIn::default() };
+        Finding::new("leak", "malloc", message, (FoundAt::of_program("make", "allocation"), None), data)
+    }
+
     /// A finding that stands for itself alone, and of which no more is known.
     pub(crate) fn new(
         kind: Word,
@@ -408,7 +458,9 @@ impl Finding {
                 Some(b) if b < a => (b, Some(a)),
                 b => (a, b),
             };
-            (f.kind, f.class, places)
+            // What the host does alone has no place: what is said of it tells it apart.
+            let is_of_host = f.second.is_none() && f.first.file == PROGRAM;
+            (f.kind, f.class, places, is_of_host.then(|| f.message.clone()))
         };
         key(self) == key(other)
     }

@@ -591,7 +591,7 @@ pub struct FindArgs {
     /// Report unordered writes of the same value too.
     #[arg(long, requires = "check")]
     pub check_same_values: bool,
-    /// Report memory that kernels allocate and never free.
+    /// Report memory that kernels, or a program, allocate and never free.
     #[arg(long, requires = "check")]
     pub check_leaks: bool,
     /// Stop at the first finding.

@@ -123,10 +123,8 @@ fn size(text: &str) -> Result<String, String> {
 /// # Errors
 /// The libraries or the program are not there, or a report cannot be written.
 pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
-    for (given, name) in [(args.checks.first, "--first"), (args.checks.check_leaks, "--check-leaks")] {
-        if given {
-            return Err(Failure::usage(format!("`{name}` is for `run`: a program goes on after a finding")));
-        }
+    if args.checks.first {
+        return Err(Failure::usage("`--first` is for `run`: a program goes on after a finding".to_owned()));
     }
     Collected::new(&args.checks)?;
     let folder = libraries()?;
@@ -256,10 +254,11 @@ fn environment(
     set("HANDLOOM_ASYNC_ORDER", args.async_order.map(|o| AsyncOrder::from(o).name().into()));
     set("HANDLOOM_OPEN_ADDRESSES", args.open_addresses.then(|| "1".into()));
     set("HANDLOOM_TRACE_API", args.trace_api.then(|| "1".into()));
-    let FindArgs { check, check_volatile, check_same_values, .. } = args.checks;
+    let FindArgs { check, check_volatile, check_same_values, check_leaks, .. } = args.checks;
     set("HANDLOOM_CHECK", check.and_then(|checks| text(checks.to_string())));
     set("HANDLOOM_CHECK_VOLATILE", check_volatile.then(|| "1".into()));
     set("HANDLOOM_CHECK_SAME_VALUES", check_same_values.then(|| "1".into()));
+    set("HANDLOOM_CHECK_LEAKS", check_leaks.then(|| "1".into()));
     let counts = |level: &str| {
         let mut text = OsString::from(level);
         text.push(&notes.folder);

@@ -27,7 +27,7 @@ pages! {
     "bad_call" "bad_object" "out_of_surface" "breakpoint"
     "scope_too_narrow" "atomic_scopes" "mixed_size" "missing_proxy_fence" "same_warp" "same_value" "unordered" "mask_without_caller" "divergent_warp"
     "shared_barrier" "mbarrier_count" "mbarrier_overwritten" "mbarrier_phase" "async_unwaited" "async_source" "async_open"
-    "uninitialised" "freed" "leak" "variable"
+    "uninitialised" "freed" "leak" "variable" "refused"
     "CUDA_ERROR_INVALID_VALUE" "CUDA_ERROR_OUT_OF_MEMORY" "CUDA_ERROR_NOT_INITIALIZED" "CUDA_ERROR_NO_DEVICE" "CUDA_ERROR_INVALID_DEVICE"
     "CUDA_ERROR_INVALID_IMAGE" "CUDA_ERROR_INVALID_CONTEXT" "CUDA_ERROR_MAP_FAILED" "CUDA_ERROR_NO_BINARY_FOR_GPU" "CUDA_ERROR_UNSUPPORTED_LIMIT"
     "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED" "CUDA_ERROR_INVALID_PTX" "CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY" "CUDA_ERROR_FILE_NOT_FOUND"
@@ -52,6 +52,7 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
     ("freed", "memory is used after it was freed", &["use", "double_free"]),
     ("leak", "memory that is never freed", &["malloc"]),
     ("variable", "an access through the address of a variable that lies outside of it", &[]),
+    ("refused", "a copy, fill or free of a program that names memory that is not there", &[]),
 ];
 
 /// What can be explained.

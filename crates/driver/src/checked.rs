@@ -1,10 +1,12 @@
 //! What checks of launches find, as it is told to the user, to the report file, and to who runs the program.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-use handloom_runtime::{CheckReport, CheckSink, Finding};
+use handloom_runtime::{Allocated, Check, CheckReport, CheckSink, Finding, MemoryError};
 
+use crate::code::Code;
 use crate::process::{Process, process, say};
 
 /// What was found in the process so far, each pair of places once.
@@ -49,8 +51,47 @@ pub fn given(process: &Process) {
     process.note("{\"event\":\"given\"}");
 }
 
+/// A call of the program names memory that is not there, which a check of memory tells. Gives the error that the call returns.
+pub fn refused(does: &'static str, why: &MemoryError) -> Code {
+    if let Ok(process) = process()
+        && process.config.check.is_some_and(|check| check.checks.has(Check::Memory))
+        && let Some(finding) = why.finding(does)
+    {
+        process
+            .note(&found(process, "", &CheckReport { findings: vec![finding], ..CheckReport::default() }).join("\n"));
+    }
+    why.kind().into()
+}
+
+/// Memory that kernels allocated and that nobody has freed, if the program asked for leaks.
+#[derive(Debug, Default)]
+pub struct Left(Mutex<BTreeMap<u64, Allocated>>);
+
+impl Left {
+    fn add(&self, report: &CheckReport) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        report.freed.iter().for_each(|address| drop(all.remove(address)));
+        all.extend(report.allocated.iter().map(|a| (a.address, a.clone())));
+    }
+}
+
+/// The process ends: what is allocated now is never freed.
+pub fn at_exit() {
+    let Ok(process) = process() else { return };
+    if !process.config.leaks {
+        return;
+    }
+    let left = std::mem::take(&mut *process.left.0.lock().unwrap_or_else(PoisonError::into_inner));
+    let of_program = process.memory.left().into_iter().map(|(address, bytes)| Finding::never_freed(address, bytes));
+    let findings: Vec<Finding> = left.values().map(Allocated::leak).chain(of_program).collect();
+    process.note(&found(process, "", &CheckReport { findings, ..CheckReport::default() }).join("\n"));
+}
+
 /// Tells what a launch found. All notes of it are one write, so that those of several processes do not mix.
 fn tell(process: &Process, entry: &str, report: &CheckReport) {
+    if process.config.leaks {
+        process.left.add(report);
+    }
     let mut notes = found(process, entry, report);
     let seed = process.config.seed;
     let unchecked = match &report.unchecked {

@@ -36,6 +36,8 @@ pub struct Config {
     pub quiet: Option<Duration>,
     /// Kernels may use all memory of the process, and launches end before the call returns.
     pub open_addresses: bool,
+    /// Memory that is never freed is told when the program ends.
+    pub leaks: bool,
     /// Calls are told on standard error.
     pub trace: bool,
     /// Images are written into this folder.
@@ -148,6 +150,7 @@ impl Config {
             report: None,
             findings: None,
             poison: false,
+            leaks: false,
             check: None,
             count: None,
             trace_file: None,
@@ -198,6 +201,7 @@ impl Config {
         });
         get("HANDLOOM_CHECK_VOLATILE", "`1` or `0`", &mut |t| flag(t, &mut races.strong_volatile));
         get("HANDLOOM_CHECK_SAME_VALUES", "`1` or `0`", &mut |t| flag(t, &mut races.same_values));
+        get("HANDLOOM_CHECK_LEAKS", "`1` or `0`", &mut |t| flag(t, &mut c.leaks));
         races.keeps_footprint = checks.is_some_and(|checks| checks.has(Check::Race));
         c.check = checks.map(|checks| CheckConfig { checks, races });
         let [mut profile, mut cover] = [None, None];

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use handloom_runtime::{MemoryError, Rows, StreamError, Touched, Word};
 
+use crate::checked;
 use crate::code::{Code, Result};
 use crate::context::Ctx;
 use crate::gpu::Gpu;
@@ -113,7 +114,7 @@ fn place(said: Said, region: &Region, size: Size) -> Result<Place> {
     }
     match process.gpu_of(region.address) {
         Some(gpu) => {
-            gpu.device.memory().check(region.address, bytes)?;
+            gpu.device.memory().check(region.address, bytes).map_err(|why| checked::refused("copy", &why))?;
             Ok(Place::Device(Arc::clone(gpu)))
         }
         None if region.address == 0 => Err(Code::INVALID_VALUE),
@@ -326,7 +327,7 @@ impl Fill {
         }
         let process = process()?;
         match process.gpu_of(address) {
-            Some(gpu) => gpu.device.memory().check(address, all)?,
+            Some(gpu) => gpu.device.memory().check(address, all).map_err(|why| checked::refused("fill", &why))?,
             None if process.memory.is_registered(address, all) => {}
             None if process.gpus.iter().any(|gpu| gpu.device.memory().reaches(address)) => {}
             None => return Err(Code::INVALID_VALUE),

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-use handloom_runtime::{MemoryError, Word, meminfo};
+use handloom_runtime::{Found, MemoryError, Word, meminfo};
 
+use crate::checked;
 use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::gpu::Gpu;
@@ -142,6 +143,13 @@ impl Registry {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         let (_, a) = all.range(..=address).next_back()?;
         (address - a.base < a.bytes).then(|| a.clone())
+    }
+
+    /// First addresses and bytes of what the program allocated on a device and has not freed.
+    pub fn left(&self) -> Vec<(u64, u64)> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let is_own = |a: &&Allocated| matches!(a.kind, Use::Device | Use::Pool(_) | Use::Managed);
+        all.values().filter(is_own).map(|a| (a.base, a.bytes)).collect()
     }
 
     /// Takes an allocation out by its first address, if it is of a kind that `is` likes.
@@ -318,7 +326,8 @@ pub fn graph_freed(address: u64) {
 /// It is not the first address of such memory.
 pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
     let process = process()?;
-    let found = process.memory.find(address).filter(|a| a.base == address).ok_or(Code::INVALID_VALUE)?;
+    let found = process.memory.find(address).filter(|a| a.base == address);
+    let found = found.ok_or_else(|| not_there(process, address))?;
     if found.kind == Use::Graph {
         if let Some(ctx) = process.contexts.get(found.ctx) {
             let _ = ctx.rt.synchronize();
@@ -336,6 +345,20 @@ pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
         let _ = ctx.rt.synchronize();
     }
     release(gpu, process, &a)
+}
+
+/// The error of a call that frees what is no such memory.
+fn not_there(process: &Process, address: u64) -> Code {
+    let found = process.gpu_of(address).map_or(Found::Nothing, |gpu| gpu.device.memory().find(address));
+    let why = match found {
+        Found::Live(a) => MemoryError::NotBase { address, allocation: Box::new(a) },
+        Found::Freed(a) => MemoryError::Freed { address, allocation: Box::new(a) },
+        Found::Nothing => MemoryError::Nothing { address, bytes: 0 },
+    };
+    if address != 0 {
+        checked::refused("free", &why);
+    }
+    Code::INVALID_VALUE
 }
 
 fn release(gpu: &Gpu, process: &Process, a: &Allocated) -> Result {
@@ -371,7 +394,7 @@ pub fn free_later(ctx: &Ctx, at: &Arc<Stream>, address: u64) -> Result {
         process.memory.find(address).filter(|a| a.base == address && is(a.kind)).ok_or(Code::INVALID_VALUE)?;
         return stream::submit(ctx, at, Op::Empty);
     }
-    let a = process.memory.take(address, is)?;
+    let a = process.memory.take(address, is).map_err(|_| not_there(process, address))?;
     stream::submit(ctx, at, Op::Free(a.base))
 }
 

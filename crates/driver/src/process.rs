@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use handloom_runtime::{Check, CodeCache, Store, Trace};
 
 use crate::array::{Array, Levels};
-use crate::checked::Known;
+use crate::checked::{Known, Left};
 use crate::code::{Code, Result};
 use crate::config::Config;
 use crate::context::Ctx;
@@ -84,6 +84,8 @@ pub struct Process {
     pub memory: Registry,
     /// What checks found.
     pub known: Known,
+    /// What kernels allocated and nobody freed.
+    pub left: Left,
     /// What is counted.
     pub counts: Option<Counts>,
     /// Is told what the host does.
@@ -178,6 +180,7 @@ impl Process {
             hints: Hints::default(),
             memory: Registry::default(),
             known: Known::default(),
+            left: Left::default(),
             trace: counted::trace(&config, counts.as_ref()),
             counts,
             next_id: AtomicU64::new(1),
