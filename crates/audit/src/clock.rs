@@ -9,6 +9,7 @@ use crate::bag::Bag;
 use crate::event::Thread;
 use crate::finding::Attempt;
 use crate::known::{Known, Time};
+use crate::sequence::Number;
 use crate::shadow::Entry;
 
 /// Most releases that are remembered because a scope was too narrow, for explanations only.
@@ -109,6 +110,22 @@ impl Clock {
             None => self.more = Some(Arc::clone(known)),
             Some(more) => Known::learn(more, known),
         }
+    }
+
+    /// What release patterns and barriers told, to be changed.
+    pub fn know(&mut self) -> &mut Known {
+        Arc::make_mut(self.more.get_or_insert_default())
+    }
+
+    /// The last fence of sequential consistency that comes before what it does now.
+    #[inline]
+    pub fn passed(&self) -> Number {
+        self.more.as_ref().map_or(0, |more| more.passed())
+    }
+
+    /// The last one of which it has heard.
+    pub fn heard(&self) -> Number {
+        self.more.as_ref().map_or(0, |more| more.heard())
     }
 
     /// Remembers what it cannot take over.

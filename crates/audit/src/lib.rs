@@ -42,6 +42,7 @@ pub mod proof;
 mod proxy;
 mod race;
 mod row;
+mod sequence;
 mod shadow;
 mod waits;
 

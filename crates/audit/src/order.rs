@@ -17,6 +17,7 @@ use crate::meetings::Meetings;
 use crate::memory::Memory;
 use crate::misuse::Misuses;
 use crate::proxy::Begun;
+use crate::sequence::Sequence;
 use crate::shadow::{Entry, SITE_BITS, Shadow};
 use crate::waits::Waits;
 
@@ -106,7 +107,7 @@ pub struct Audit {
     pub(crate) list: Vec<Entry>,
     pub(crate) found: Findings,
     /// What fences of sequential consistency did so far.
-    fences: Bag,
+    pub(crate) sequence: Sequence,
     /// What was told at arrivals of clusters, by cluster and phase.
     phases: HashMap<(u32, u64), Bag>,
     /// What asynchronous accesses found when they were begun.
@@ -143,7 +144,7 @@ impl Audit {
             shadow: Shadow::default(),
             list: Vec::new(),
             found: Findings::default(),
-            fences: Bag::default(),
+            sequence: Sequence::default(),
             phases: HashMap::new(),
             begun: Vec::new(),
             follows_proxies: false,
@@ -350,17 +351,12 @@ impl Audit {
             }
         }
         if order == Order::Sc {
-            let cluster = self.cluster(who);
-            let taken: Vec<Arc<Known>> = self.fences.take(scope, who, cluster).map(Arc::clone).collect();
-            if let Some(clock) = self.clock(who) {
-                taken.iter().for_each(|known| clock.learn(known));
-            }
+            self.take_sequence(who, scope);
         }
         if releases {
             let known = self.snapshot(who);
             if order == Order::Sc {
-                let cluster = self.cluster(who);
-                self.fences.put(&known, scope, who, cluster, site);
+                self.tell_sequence(who, scope, &known);
             }
             if let Some(clock) = self.clock(who) {
                 clock.orders().fence(Released { known, scope, site });

@@ -51,7 +51,7 @@ impl Audit {
     /// Remembers a relaxed access that tells nobody anything and is quickly seen to be no race. Says whether.
     fn is_relaxed(&mut self, site: u32, what: &Site, strength: Scope, access: Access) -> bool {
         let Access { thread, addr, bytes, .. } = access;
-        let tells = |clock: &Clock| clock.orders.is_some();
+        let tells = |clock: &Clock| clock.orders.is_some() || self.sequence.concerns(clock.passed(), addr);
         if !self.shadow.page(addr).messages.is_empty() || self.clock_of(thread).is_none_or(tells) {
             return false;
         }
@@ -96,6 +96,7 @@ impl Audit {
         let now = Now { access, site, strength, writes: does.writes(), reads: does.reads() };
         if let Some(scope) = strength {
             self.take(&now, &what, scope);
+            self.hear(&now);
         }
         self.compare_proxies(&now, &what);
         self.compare(&now, quick);
