@@ -59,6 +59,8 @@ pub struct Orders {
     pub on: BTreeMap<u64, Vec<Released>>,
     /// What it read at a location and has not acquired.
     pub pending: Vec<(u64, Arc<Bag>)>,
+    /// What its last strong read did not observe, because a scope was too narrow, and a fence would have acquired.
+    pub narrow: Vec<Missed>,
     /// What a scope that is too narrow did not tell.
     missed: Vec<Missed>,
 }

@@ -350,6 +350,13 @@ impl Audit {
                 }
             }
         }
+        if acquires
+            && let Some(clock) = self.clock(who)
+            && clock.orders.is_some()
+        {
+            let narrow = std::mem::take(&mut clock.orders().narrow);
+            clock.miss(&narrow);
+        }
         if order == Order::Sc {
             self.take_sequence(who, scope);
         }

@@ -47,7 +47,8 @@ impl Sequence {
             let list = self.told.get(&domain)?;
             let end = list.partition_point(|(number, _)| *number <= heard);
             // What came before those that are kept is in the oldest one.
-            let last = if end == 0 && list.len() >= MOST_KEPT / 2 { list.first() } else { list.get(end.checked_sub(1)?) };
+            let last =
+                if end == 0 && list.len() >= MOST_KEPT / 2 { list.first() } else { list.get(end.checked_sub(1)?) };
             last.map(|(_, known)| Arc::clone(known))
         };
         if heard == 0 { vec![] } else { Domain::within(scope, who, cluster).filter_map(of_domain).collect() }
@@ -72,10 +73,8 @@ impl Sequence {
     fn meet(&mut self, own: Number, now: &Now) -> Number {
         let there = self.at.get(&now.access.addr).copied().unwrap_or_default();
         let heard = if now.writes { there.0.max(there.1) } else { there.0 };
-        let left = (
-            if now.writes { heard.max(own) } else { there.0 },
-            if now.reads { there.1.max(own) } else { there.1 },
-        );
+        let left =
+            (if now.writes { heard.max(own) } else { there.0 }, if now.reads { there.1.max(own) } else { there.1 });
         if left != there {
             self.at.insert(now.access.addr, left);
         }

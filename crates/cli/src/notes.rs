@@ -144,6 +144,7 @@ impl Read {
         let mut read = Read { traps: Vec::new(), collected, left: 0 };
         let mut known: HashMap<(u32, usize), Finding> = HashMap::new();
         let (mut launch, mut given, mut over) = (CheckReport::default(), 0_u64, 0_u64);
+        let mut last_seed = 0;
         for note in notes {
             match note {
                 Note::Trap { code } => read.traps.push(code),
@@ -159,11 +160,14 @@ impl Read {
                 Note::Counted { launches } => over += launches,
                 Note::Checked { seed, unchecked } => {
                     over += 1;
+                    last_seed = seed;
                     launch.unchecked = unchecked;
                     read.collected.add_launch(&std::mem::take(&mut launch), seed);
                 }
             }
         }
+        // What is behind the last launch is of launches together, as of two streams.
+        launch.findings.into_iter().for_each(|found| read.collected.find(found, last_seed));
         read.left = given.saturating_sub(over);
         read
     }

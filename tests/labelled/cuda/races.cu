@@ -207,12 +207,12 @@ KERNEL message_volatile(word *data, word *flag, word *out)
 {
     volatile word *f = flag;
     if (blockIdx.x == 1) {
-        data[0] = 7;
+        data[0] = 7; //~ st.global: race unordered
         __threadfence();
         *f = 1; //~ st.volatile: race unordered
         return;
     }
     while (*f == 0) {} //~ ld.volatile: race unordered
     __threadfence();
-    out[0] = data[0];
+    out[0] = data[0]; //~ ld.global: race unordered
 }
