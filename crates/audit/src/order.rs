@@ -37,6 +37,8 @@ pub struct Options {
     pub keeps_events: bool,
     /// What was touched is wanted when the launch is over ([`Audit::footprint`]).
     pub keeps_footprint: bool,
+    /// Memory that the host allocated counts as unwritten until somebody writes it.
+    pub follows_memory: bool,
     /// Most bytes of shadow memory.
     pub room: u64,
 }
@@ -49,6 +51,7 @@ impl Default for Options {
             first: false,
             keeps_events: false,
             keeps_footprint: false,
+            follows_memory: false,
             room: 4 << 30,
         }
     }
@@ -320,6 +323,12 @@ impl Audit {
     /// The cluster of a thread.
     pub(crate) fn cluster(&self, who: Thread) -> u32 {
         self.cluster_of(who.cta)
+    }
+
+    /// The place of an address in the shared memory of a block that runs: of this one, or another one.
+    pub fn shared_offset(&self, cta: u32, addr: u64) -> Option<u64> {
+        let inside = |cta: &Cta| Some(addr.wrapping_sub(cta.shared.0)).filter(|inside| *inside < cta.shared.1);
+        self.ctas.get(&cta).into_iter().chain(self.ctas.values()).find_map(inside)
     }
 
     /// The cluster of a block that has begun.

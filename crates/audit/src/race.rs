@@ -83,8 +83,8 @@ impl Audit {
     fn look_at(&mut self, site: u32, access: Access, quick: bool) {
         let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
         if let Some(mut misuse) = self.waits.as_mut().and_then(|waits| waits.access(&what, &access)) {
-            let base = self.ctas.get(&access.thread.cta).map_or(0, |cta| cta.shared.0);
-            misuse.object = misuse.object.map(|(addr, _)| (addr, addr.wrapping_sub(base)));
+            let offset = |addr| self.shared_offset(access.thread.cta, addr).unwrap_or(addr);
+            misuse.object = misuse.object.map(|(addr, _)| (addr, offset(addr)));
             self.misuses().into_iter().for_each(|all| all.add(misuse.clone()));
         }
         if self.has_given_up() || !self.checks.has(Check::Race) {
@@ -405,15 +405,13 @@ impl Audit {
         let end_of_e = (addr & !u64::from(tag.bytes() - 1)) + u64::from(tag.bytes());
         let end = end_of_e.min(now.access.addr + u64::from(now.access.bytes));
         let is_shared = second.space == StateSpace::Shared;
-        let mut owners = self.ctas.get(&me.cta).into_iter().chain(self.ctas.values());
-        let owner = owners.find(|cta| addr.wrapping_sub(cta.shared.0) < cta.shared.1).filter(|_| is_shared);
         self.found.add(Finding {
             class,
             first: Place { site: first, thread: them },
             second: Place { site: second, thread: me },
             addr,
             bytes: u32::try_from(end - addr).unwrap_or(1),
-            shared_offset: owner.map(|cta| addr - cta.shared.0),
+            shared_offset: self.shared_offset(me.cta, addr).filter(|_| is_shared),
             tried: tried.filter(|_| !matches!(class, Class::MissingProxyFence | Class::AtomicScopes)),
             pairs: u64::from(unordered.count_ones()),
         });

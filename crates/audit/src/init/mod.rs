@@ -8,6 +8,7 @@
 
 pub mod carry;
 mod filled;
+mod ranges;
 mod written;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use handloom_ir::types::StateSpace;
 
 use crate::event::Thread;
 pub use filled::Filled;
+pub use ranges::Ranges;
 use written::Written;
 
 /// Most places that origins are told apart by address.
@@ -186,6 +188,11 @@ impl Init {
     /// A range is no memory any more, or was written by somebody who is not seen.
     pub fn settle(&mut self, addr: u64, bytes: u64) {
         self.written.settle(addr, bytes);
+    }
+
+    /// What has been written of a range that was told to have no contents: its parts.
+    pub fn written_of(&self, addr: u64, end: u64) -> Vec<(u64, u64)> {
+        self.written.written_of(addr, end)
     }
 
     /// Bytes of memory that this takes, nearly.
