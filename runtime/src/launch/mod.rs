@@ -508,7 +508,7 @@ impl PreparedLaunch {
         self.grid.audit = self.audit();
         let audit = self.grid.audit.clone()?;
         if let Some(init) = lock(&audit).init() {
-            ranges.iter().for_each(|(from, end)| init.renew(from, end - from));
+            ranges.iter().for_each(|(from, end)| init.renew_visible(from, end));
         }
         let finished = engine::interp::run(&self.grid, self.function.entry().func);
         // If the check has ended before, anything may have been written.

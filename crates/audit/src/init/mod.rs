@@ -169,6 +169,8 @@ struct Stored {
 #[derive(Debug, Default)]
 pub struct Init {
     written: Written,
+    /// Memory without contents that the host sees.
+    visible: Ranges,
     origins: Vec<Origin>,
     numbers: HashMap<(Span, Option<Source>), u32>,
     found: Vec<Use>,
@@ -188,6 +190,12 @@ impl Init {
     /// A range is no memory any more, or was written by somebody who is not seen.
     pub fn settle(&mut self, addr: u64, bytes: u64) {
         self.written.settle(addr, bytes);
+    }
+
+    /// The same of memory that the host sees.
+    pub fn renew_visible(&mut self, addr: u64, end: u64) {
+        self.written.renew(addr, end - addr);
+        self.visible.add(addr, end);
     }
 
     /// What has been written of a range that was told to have no contents: its parts.
@@ -277,7 +285,7 @@ impl Init {
         for (addr, bytes, shade) in elements.iter().copied().filter(|(_, _, shade)| !shade.is_known()) {
             let is_padding =
                 self.origin_of(shade).is_some_and(|o| matches!(o.what, Source::Memory { is_padding: true, .. }));
-            if self.written.is_fresh(addr) {
+            if self.written.is_fresh(addr) && !self.visible.has(addr) {
                 continue;
             }
             if !shade.root.is_computed() && (!is_whole || is_padding) || self.stored.len() >= MOST_STORES {
