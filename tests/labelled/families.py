@@ -287,6 +287,13 @@ def clusters():
             "mapa.shared::cluster.u32 %r5, %r4, 0;", note("@!%p0 st.shared::cluster.u32 [%r5], 7;", label), *middle,
             note("@%p0 ld.shared.u32 %r3, [cell];", label), "@%p0 st.global.u32 [%out], %r3;", *both],
             "2, 1;cluster=(2,1,1)", shared=[".align 4 .b32 cell"])
+    # Shared memory is gone when its block has ended: who reads it there must be known to have done so.
+    ended = "sync block_ended"
+    for name, end, label in [("stays", both, None), ("ends", [], ended), ("ends_behind_relaxed", ["barrier.cluster.arrive.relaxed;", "barrier.cluster.wait;"], ended)]:
+        f.add(f"remote_{name}", [
+            "mov.u32 %r0, %ctaid.x;", "setp.eq.u32 %p0, %r0, 0;", "mov.u32 %r4, cell;", "@%p0 st.shared.u32 [cell], 1;", *both,
+            "mapa.shared::cluster.u32 %r5, %r4, 0;", note("@!%p0 ld.shared::cluster.u32 %r3, [%r5];", label), "@!%p0 st.global.u32 [%out], %r3;", *end],
+            "2, 1;cluster=(2,1,1)", shared=[".align 4 .b32 cell"])
     # Only who writes must release: the arrival of who reads may be relaxed.
     for name, writer, reader, race in [("reader_relaxed", ".release", ".relaxed", None), ("writer_relaxed", ".relaxed", ".release", "race unordered")]:
         f.add(name, [

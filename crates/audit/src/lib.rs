@@ -28,6 +28,7 @@ mod bag;
 mod checks;
 mod clock;
 mod event;
+mod exits;
 mod finding;
 mod footprint;
 pub mod init;

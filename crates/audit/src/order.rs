@@ -111,6 +111,8 @@ pub struct Audit {
     pub(crate) found: Findings,
     /// What fences of sequential consistency did so far.
     pub(crate) sequence: Sequence,
+    /// Address and bytes of shared memory of blocks of clusters that have ended, as long as no other block has it.
+    pub(crate) ended: Vec<(u64, u64)>,
     /// What was told at arrivals of clusters, by cluster and phase.
     phases: HashMap<(u32, u64), Bag>,
     /// What asynchronous accesses found when they were begun.
@@ -148,6 +150,7 @@ impl Audit {
             list: Vec::new(),
             found: Findings::default(),
             sequence: Sequence::default(),
+            ended: Vec::new(),
             phases: HashMap::new(),
             begun: Vec::new(),
             follows_proxies: false,
@@ -253,6 +256,7 @@ impl Audit {
         }
         let number = u32::try_from(cta).unwrap_or(u32::MAX);
         self.shadow.forget(shared.0, shared.1);
+        self.ended.retain(|(base, _)| *base != shared.0);
         if let Some(cluster) = cluster {
             self.clusters.insert(number, cluster);
         }
@@ -266,7 +270,12 @@ impl Audit {
 
     /// A block has ended.
     pub fn end_cta(&mut self, cta: u64) {
-        if let Some(ended) = u32::try_from(cta).ok().and_then(|cta| self.ctas.remove(&cta)) {
+        let Ok(number) = u32::try_from(cta) else { return };
+        if let Some(ended) = self.ctas.remove(&number) {
+            self.leaves_cluster(number, &ended);
+            if self.has_clusters() {
+                self.ended.push(ended.shared);
+            }
             self.shadow.forget(ended.shared.0, ended.shared.1);
         }
     }
@@ -329,6 +338,11 @@ impl Audit {
     pub fn shared_offset(&self, cta: u32, addr: u64) -> Option<u64> {
         let inside = |cta: &Cta| Some(addr.wrapping_sub(cta.shared.0)).filter(|inside| *inside < cta.shared.1);
         self.ctas.get(&cta).into_iter().chain(self.ctas.values()).find_map(inside)
+    }
+
+    /// Whether blocks are in clusters of several.
+    pub(crate) fn has_clusters(&self) -> bool {
+        !self.clusters.is_empty()
     }
 
     /// The cluster of a block that has begun.

@@ -90,6 +90,7 @@ impl Audit {
         if self.has_given_up() || !self.checks.has(Check::Race) {
             return;
         }
+        self.looks_for_exit(&what, &access);
         self.keep(|_| Event::Access { site: what, access });
         let does = if access.failed { Does::Read } else { what.does };
         let strength = self.strength(&what);
