@@ -375,31 +375,6 @@ fn checked_launches() {
     }
 }
 
-/// Memory that a program allocates is unwritten until a launch, a fill or a copy writes it, byte by byte.
-#[test]
-fn memory_that_nobody_wrote() {
-    for library in ["libcuda.so.1", "libcudart.so.13"] {
-        let options: &[&str] = if library == "libcuda.so.1" { &[] } else { &["-DRUNTIME"] };
-        let offsets = [Some(0), None, None, Some(256), None];
-        let n = if library == "libcuda.so.1" { 5 } else { 4 };
-        for (which, offset) in offsets.iter().enumerate().take(n) {
-            let mode = format!("adds{which}");
-            let output = program_on(library, "checks", options, &[&mode], &[("HANDLOOM_CHECK", "init")]);
-            let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
-            assert!(
-                output.status.success() && out.ends_with("ok\n"),
-                "{library} {mode}: {}\n{out}{err}",
-                output.status
-            );
-            let found = offset.map(|at| format!("what nobody wrote of argument 1 (`out`)+{at} is stored to"));
-            let is_right = found.as_ref().map_or(err.is_empty(), |found| {
-                err.contains(found) && err.contains("red.relaxed.gpu.global.add.u32") && err.contains("[result]")
-            });
-            assert!(is_right, "{library} {mode}: {err}");
-        }
-    }
-}
-
 /// Work of two streams, or of a stream and the host, on the same bytes: told where nothing orders it, and only there.
 #[test]
 fn work_of_several_streams() {

@@ -19,8 +19,6 @@ static const char CHECKED[] =
     ".visible .entry put(.param .u64 out)\n{\n"
     ".reg .b32 %r; .reg .b64 %d<2>;\nld.param.u64 %d0, [out]; mov.u32 %r, %tid.x;\nmul.wide.u32 %d1, %r, 4; add.u64 %d1, %d0, %d1;\nst.global.u32 [%d1], %r;\nret;\n}\n";
 
-static CUdeviceptr zeros(size_t bytes);
-
 static const char *const NAMES[] = {"racy", "clean", "count", "spin", "put"};
 enum { RACY, CLEAN, COUNT, SPIN, PUT, N_KERNELS };
 
@@ -54,13 +52,12 @@ static void launch(int kernel, unsigned grid, unsigned block, CUstream stream, C
     OK(cudaLaunchKernel(&stubs[kernel], g, b, args, shared, stream));
 }
 
-static CUdeviceptr fresh(size_t bytes) {
+static CUdeviceptr zeros(size_t bytes) {
     CUdeviceptr p;
     OK(cudaMalloc(&p, bytes));
+    OK(cudaMemset(p, 0, bytes));
     return p;
 }
-
-static void clear(CUdeviceptr p, size_t bytes) { OK(cudaMemset(p, 0, bytes)); }
 
 static void finish(void) { OK(cudaDeviceSynchronize()); }
 static void fetch(void *to, CUdeviceptr from, size_t bytes) { OK(cudaMemcpy(to, from, bytes, 2)); }
@@ -87,13 +84,12 @@ static void launch(int kernel, unsigned grid, unsigned block, CUstream stream, C
     OK(cuLaunchKernel(functions[kernel], grid, 1, 1, block, 1, 1, 0, stream, params, 0));
 }
 
-static CUdeviceptr fresh(size_t bytes) {
+static CUdeviceptr zeros(size_t bytes) {
     CUdeviceptr p;
     OK(cuMemAlloc_v2(&p, bytes));
+    OK(cuMemsetD8_v2(p, 0, bytes));
     return p;
 }
-
-static void clear(CUdeviceptr p, size_t bytes) { OK(cuMemsetD8_v2(p, 0, bytes)); }
 
 static void finish(void) { OK(cuCtxSynchronize()); }
 static void fetch(void *to, CUdeviceptr from, size_t bytes) { OK(cuMemcpyDtoH_v2(to, from, bytes)); }
@@ -159,29 +155,6 @@ static void unordered(int which) {
 }
 #endif
 
-static CUdeviceptr zeros(size_t bytes) {
-    CUdeviceptr p = fresh(bytes);
-    clear(p, bytes);
-    return p;
-}
-
-// Adds to a word that nobody wrote, that a launch or a fill wrote, that a launch did not write which wrote the words before it, and that was copied.
-static void adds(int which) {
-    CUdeviceptr p = fresh(512);
-    uint32_t words[64];
-    if (which == 1 || which == 3) launch(PUT, 1, 64, 0, p);
-    if (which == 2) clear(p, 4);
-#ifndef RUNTIME
-    if (which == 4) {
-        launch(PUT, 1, 64, 0, p);
-        OK(cuMemcpyDtoD_v2(p + 256, p, 4));
-    }
-#endif
-    launch(COUNT, 1, 1, 0, which > 2 ? p + 256 : p);
-    finish();
-    fetch(words, p, sizeof words);
-}
-
 int main(int n, char **words) {
     const char *mode = n > 1 ? words[1] : "";
     start();
@@ -204,7 +177,6 @@ int main(int n, char **words) {
         fetch(words, sum, 4);
         TRUE(words[0] == 8 * 256);
     }
-    if (!strncmp(mode, "adds", 4)) adds(mode[4] - '0');
 #ifndef RUNTIME
     if (!strncmp(mode, "ordered", 7)) ordered();
     if (!strncmp(mode, "unordered", 9)) unordered(mode[9] - '0');

@@ -51,7 +51,6 @@ pub use checks::{Check, Checks};
 pub use event::{Access, Does, Event, Met, Proxy, ProxyFence, Site, Thread, Turn, told_space};
 pub use finding::{Attempt, Class, Finding, Findings, Place};
 pub use footprint::Touched;
-pub use init::Ranges;
 pub use known::Time;
 pub use line::Even;
 pub use order::{Audit, Options};

@@ -37,8 +37,6 @@ pub struct Options {
     pub keeps_events: bool,
     /// What was touched is wanted when the launch is over ([`Audit::footprint`]).
     pub keeps_footprint: bool,
-    /// Memory that the host allocated counts as unwritten until somebody writes it.
-    pub follows_memory: bool,
     /// Most bytes of shadow memory.
     pub room: u64,
 }
@@ -51,7 +49,6 @@ impl Default for Options {
             first: false,
             keeps_events: false,
             keeps_footprint: false,
-            follows_memory: false,
             room: 4 << 30,
         }
     }

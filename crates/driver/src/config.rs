@@ -199,8 +199,6 @@ impl Config {
         get("HANDLOOM_CHECK_VOLATILE", "`1` or `0`", &mut |t| flag(t, &mut races.strong_volatile));
         get("HANDLOOM_CHECK_SAME_VALUES", "`1` or `0`", &mut |t| flag(t, &mut races.same_values));
         races.keeps_footprint = checks.is_some_and(|checks| checks.has(Check::Race));
-        // Of several devices, kernels of the one may write memory of the other.
-        races.follows_memory = c.devices == 1 && checks.is_some_and(|checks| checks.has(Check::Init));
         c.check = checks.map(|checks| CheckConfig { checks, races });
         let [mut profile, mut cover] = [None, None];
         get("HANDLOOM_PROFILE", "a file that ends in .html or .json", &mut |t| {

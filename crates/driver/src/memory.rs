@@ -123,9 +123,6 @@ impl Registry {
         if process.config.poison {
             let _ = memory.fill(base, Word::B8(POISON[0]), bytes);
         }
-        if matches!(kind, Use::Device | Use::Pool(_)) && process.config.check.is_some_and(|c| c.races.follows_memory) {
-            memory.mark_unwritten(base, bytes);
-        }
         let id = process.next_id();
         self.add(Allocated { base, bytes, kind, ctx: ctx.handle, ordinal: ctx.gpu.ordinal, id });
         Ok(base)

@@ -461,9 +461,6 @@ impl PreparedLaunch {
 
     /// Runs all blocks of a checked launch, and again where what ran at first could not tell all that is asked for. Why the interpreter did it again, if it did.
     fn run_checked(&mut self) -> Result<(Finished, Option<&'static str>), LaunchError> {
-        if let Some(finished) = self.run_on_unwritten() {
-            return Ok((finished, Some("there is memory that nobody wrote")));
-        }
         self.grid.env.late = self.late();
         self.grid.audit = self.audit();
         if let Answer::Apart(changes) = &self.answer {
@@ -495,27 +492,6 @@ impl PreparedLaunch {
         self.grid.audit = self.audit();
         let finished = engine::interp::run(&self.grid, self.function.entry().func);
         Ok((finished, Some("bits that nobody wrote were read, and are followed")))
-    }
-
-    /// Runs all blocks where there is memory that somebody allocated and nobody wrote, and that is looked for: who reads it only the interpreter sees.
-    fn run_on_unwritten(&mut self) -> Option<Finished> {
-        self.config.check.filter(|c| c.checks.has(Check::Init) && c.races.follows_memory)?;
-        let module = Arc::clone(&self.grid.module);
-        let unwritten = &module.device.inner.memory.unwritten;
-        let ranges = Some(unwritten.all()).filter(|ranges| !ranges.is_empty())?;
-        let answer = std::mem::replace(&mut self.answer, Answer::Doubted);
-        self.grid.env.late = self.late();
-        self.grid.audit = self.audit();
-        let audit = self.grid.audit.clone()?;
-        if let Some(init) = lock(&audit).init() {
-            ranges.iter().for_each(|(from, end)| init.renew_visible(from, end));
-        }
-        let finished = engine::interp::run(&self.grid, self.function.entry().func);
-        // If the check has ended before, anything may have been written.
-        let of = |(from, end)| lock(&audit).init().map_or_else(|| vec![(from, end)], |init| init.written_of(from, end));
-        ranges.iter().flat_map(of).for_each(|(from, end)| unwritten.settle(from, end - from));
-        self.answer = answer;
-        Some(finished)
     }
 
     /// Runs all blocks.

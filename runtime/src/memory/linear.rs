@@ -17,7 +17,6 @@ use super::access::{fill_words, read_words, write_words};
 use super::host::HostRanges;
 use super::reserve::as_len;
 use super::space::{AllocKind, Allocation, Budget, Space, SpaceKind};
-use super::unwritten::Unwritten;
 use crate::error::{ErrorKind, NoRoom};
 
 /// Bytes that are copied or filled between two looks whether the allocation is still there. Who wants to allocate waits that long.
@@ -33,7 +32,6 @@ pub struct DeviceMemory {
     low: OnceLock<Option<Space>>,
     host: HostRanges,
     pub(super) budget: Arc<Budget>,
-    pub(crate) unwritten: Unwritten,
 }
 
 /// What lies at an address.
@@ -210,8 +208,7 @@ impl DeviceMemory {
     pub(crate) fn claim() -> Option<DeviceMemory> {
         let budget = Arc::default();
         let wide = Space::claim(SpaceKind::Wide, Arc::clone(&budget))?;
-        let unwritten = Unwritten::default();
-        Some(DeviceMemory { wide, low: OnceLock::new(), host: HostRanges::default(), budget, unwritten })
+        Some(DeviceMemory { wide, low: OnceLock::new(), host: HostRanges::default(), budget })
     }
 
     /// The space of a kind; the low one is claimed at the first use.
@@ -335,9 +332,7 @@ impl DeviceMemory {
     /// # Errors
     /// It is not the address of such an allocation, or was freed already.
     pub fn free(&self, address: u64) -> Result<(), MemoryError> {
-        let size = self.range_of(address).map_or(0, |(_, size)| size);
         if self.of(address).is_some_and(|space| space.free(address, Some(AllocKind::Linear))) {
-            self.unwritten.settle(address, size);
             return Ok(());
         }
         Err(match self.find(address) {
@@ -408,7 +403,6 @@ impl DeviceMemory {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryError> {
-        self.unwritten.settle(address, from.len() as u64);
         self.in_steps(address, from.len() as u64, |at, n| {
             let start = as_len(at - address);
             // SAFETY: as in `read`; kernels hold no reference to it.
@@ -449,7 +443,6 @@ impl DeviceMemory {
         }
         // More bytes than there are numbers are too many for any allocation.
         let bytes = count.saturating_mul(element);
-        self.unwritten.settle(address, bytes);
         self.in_steps(address, bytes, |at, n| {
             // SAFETY: as in `write`.
             unsafe { fill_words(at, n, pattern) }

@@ -149,10 +149,6 @@ impl DeviceMemory {
     /// Makes an allocation one that other processes can map: the file, where in it the allocation begins, and its size. No kernel of this device runs
     /// meanwhile: what it writes could get lost. Whole pages are shared, with what else lies in them.
     pub fn share(&self, base: u64) -> Option<(Arc<Backing>, u64, u64)> {
-        // Other processes may write it from now on.
-        if let Some((base, size)) = self.range_of(base) {
-            self.unwritten.settle(base, size);
-        }
         self.of(base).filter(|space| std::ptr::eq(*space, &raw const self.wide))?.share(base)
     }
 }

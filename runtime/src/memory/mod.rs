@@ -3,7 +3,7 @@
 //! A generic address is a host address. Only memory that PTX can name lies in a window; contexts, code and tables lie elsewhere.
 //! `reserve` claims addresses, `ranges` divides them, `space` is the memory of a device in one window, `linear` all of
 //! a device's memory by address, `mapped` memory that is mapped to addresses and shared with other processes, `host` memory of the
-//! process that kernels may use too, `left` what the host still has, `view` what one cta may touch, `undo` what it held before a launch, `unwritten` which of it nobody wrote,
+//! process that kernels may use too, `left` what the host still has, `view` what one cta may touch, `undo` what it held before a launch,
 //! and `access` reads and writes bytes that passed a check.
 //!
 //! Invariants: an address is read or written by the runtime only after a check against the map of allocations, or by the owner of the
@@ -18,7 +18,6 @@ mod ranges;
 mod reserve;
 pub(crate) mod space;
 mod undo;
-mod unwritten;
 pub(crate) mod view;
 
 pub use left::{meminfo, memory_left};

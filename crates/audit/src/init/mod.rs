@@ -8,7 +8,6 @@
 
 pub mod carry;
 mod filled;
-mod ranges;
 mod written;
 
 use std::collections::HashMap;
@@ -18,7 +17,6 @@ use handloom_ir::types::StateSpace;
 
 use crate::event::Thread;
 pub use filled::Filled;
-pub use ranges::Ranges;
 use written::Written;
 
 /// Most places that origins are told apart by address.
@@ -169,8 +167,6 @@ struct Stored {
 #[derive(Debug, Default)]
 pub struct Init {
     written: Written,
-    /// Memory without contents that the host sees.
-    visible: Ranges,
     origins: Vec<Origin>,
     numbers: HashMap<(Span, Option<Source>), u32>,
     found: Vec<Use>,
@@ -190,17 +186,6 @@ impl Init {
     /// A range is no memory any more, or was written by somebody who is not seen.
     pub fn settle(&mut self, addr: u64, bytes: u64) {
         self.written.settle(addr, bytes);
-    }
-
-    /// The same of memory that the host sees.
-    pub fn renew_visible(&mut self, addr: u64, end: u64) {
-        self.written.renew(addr, end - addr);
-        self.visible.add(addr, end);
-    }
-
-    /// What has been written of a range that was told to have no contents: its parts.
-    pub fn written_of(&self, addr: u64, end: u64) -> Vec<(u64, u64)> {
-        self.written.written_of(addr, end)
     }
 
     /// Bytes of memory that this takes, nearly.
@@ -285,7 +270,7 @@ impl Init {
         for (addr, bytes, shade) in elements.iter().copied().filter(|(_, _, shade)| !shade.is_known()) {
             let is_padding =
                 self.origin_of(shade).is_some_and(|o| matches!(o.what, Source::Memory { is_padding: true, .. }));
-            if self.written.is_fresh(addr) && !self.visible.has(addr) {
+            if self.written.is_fresh(addr) {
                 continue;
             }
             if !shade.root.is_computed() && (!is_whole || is_padding) || self.stored.len() >= MOST_STORES {

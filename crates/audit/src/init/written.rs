@@ -3,9 +3,7 @@
 //! Memory counts as written but for ranges that were told to be new ([`Written::renew`]). A page of them costs nothing until somebody touches it. A touched
 //! byte has the bits that nobody wrote; a granule of four bytes has a [`Note`]: where its unknown bits come from, or how it was written.
 
-use std::collections::HashMap;
-
-use super::ranges::Ranges;
+use std::collections::{BTreeMap, HashMap};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -52,8 +50,8 @@ struct Page {
 #[derive(Debug, Default)]
 pub struct Written {
     pages: HashMap<u64, Page>,
-    /// Ranges that began without contents.
-    fresh: Ranges,
+    /// Ranges that began without contents, by first address, with their ends.
+    fresh: BTreeMap<u64, u64>,
 }
 
 fn index(addr: u64) -> usize {
@@ -73,41 +71,30 @@ impl Written {
     pub fn renew(&mut self, addr: u64, bytes: u64) {
         let Some(end) = addr.checked_add(bytes).filter(|end| *end > addr) else { return };
         self.settle(addr, bytes);
-        self.fresh.add(addr, end);
+        self.fresh.insert(addr, end);
         self.over_pages(addr, end, u8::MAX);
     }
 
     /// A range is gone, or what it holds counts as written.
     pub fn settle(&mut self, addr: u64, bytes: u64) {
         let Some(end) = addr.checked_add(bytes).filter(|end| *end > addr) else { return };
-        self.fresh.remove(addr, end);
+        let overlapping: Vec<(u64, u64)> =
+            self.fresh.range(..end).rev().take_while(|(_, e)| **e > addr).map(|(s, e)| (*s, *e)).collect();
+        for (start, stop) in overlapping {
+            self.fresh.remove(&start);
+            if start < addr {
+                self.fresh.insert(start, addr);
+            }
+            if stop > end {
+                self.fresh.insert(end, stop);
+            }
+        }
         self.over_pages(addr, end, 0);
     }
 
     /// Whether a range is memory that began without contents.
     pub fn is_fresh(&self, addr: u64) -> bool {
-        self.fresh.has(addr)
-    }
-
-    /// What has been written of a range that began without contents: its parts.
-    pub fn written_of(&self, addr: u64, end: u64) -> Vec<(u64, u64)> {
-        let mut written = Vec::new();
-        for (number, page) in self.pages.iter().filter(|(n, _)| addr < (**n + 1) * PAGE && **n * PAGE < end) {
-            let base = number * PAGE;
-            let is_left = |at: usize| page.undef[at] == u8::MAX && page.notes[at / 4].origin().is_none();
-            let (mut at, stop) = (index(addr.max(base)), index(end.min(base + PAGE) - 1) + 1);
-            while at < stop {
-                let from = at;
-                while at < stop && !is_left(at) {
-                    at += 1;
-                }
-                if from < at {
-                    written.push((base + from as u64, base + at as u64));
-                }
-                at += 1;
-            }
-        }
-        written
+        self.fresh.range(..=addr).next_back().is_some_and(|(_, end)| addr < *end)
     }
 
     /// Sets what is remembered of a range: pages that lie in it as a whole are forgotten.
@@ -137,7 +124,9 @@ impl Written {
         let number = addr / PAGE;
         if !self.pages.contains_key(&number) {
             let (base, stop) = (number * PAGE, (number + 1) * PAGE);
-            let fresh: Vec<(u64, u64)> = self.fresh.inside(base, stop).collect();
+            let inside = |(s, e): (&u64, &u64)| (base.max(*s), stop.min(*e));
+            let fresh: Vec<(u64, u64)> =
+                self.fresh.range(..stop).rev().take_while(|(_, e)| **e > base).map(inside).collect();
             if fresh.is_empty() && !in_any_case {
                 return None;
             }
