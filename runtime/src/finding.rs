@@ -9,6 +9,7 @@ pub use handloom_audit::misuse::Wrong as MisuseClass;
 use handloom_audit::proof::{Area, Areas};
 pub use handloom_audit::{Check, Checks, Class, Options};
 use handloom_audit::{Does, Event, Touched as Range};
+use handloom_diag::names;
 use handloom_ir::types::StateSpace;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -438,6 +439,7 @@ impl Finding {
             ));
         }
         lines.push(format!("  data   {}", self.data.text()));
+        lines.extend(names::notes([self.message.as_str()]).iter().map(|name| format!("  name   {name}")));
         lines.extend(self.tried.iter().map(|tried| format!("  tried  {tried}")));
         lines.extend(self.fix.iter().map(|fix| format!("  fix    {fix}")));
         lines.join("\n")

@@ -51,7 +51,7 @@ def fence_scopes():
 
 def operation_scopes():
     """As above with a release write and an acquire read, whose scopes are those of the flag too: if they do not include each other's threads, the
-    accesses to the flag are not morally strong and race, nothing is observed, and the data is not ordered."""
+    accesses to the flag are not morally strong and race, nothing is observed, and the data is not ordered, which wider scopes would do."""
     f = Family("race/operation_scopes", [
         "A message with a release and an acquire operation of all scopes, at all distances.",
         "Where a scope does not include the other thread, the flag is a race itself, and the data is not ordered by it."], seeds="0..2")
@@ -67,7 +67,7 @@ def operation_scopes():
             body = message(
                 place, [note(f"st.release.{first}.global.u32 [%flag], 1;", flag)],
                 [[note(f"ld.acquire.{second}.global.u32 %r2, [%flag];", flag)]],
-                None if fine else "race unordered")
+                None if fine else "race scope_too_narrow")
             f.add(f"{place}_{first}_{second}", body, WHO[place][1])
     return f
 
@@ -138,8 +138,8 @@ def chains():
            "setp.eq.u32 %p0, %r0, 1;", "@%p0 bra SECOND;", "setp.eq.u32 %p0, %r0, 2;", "@%p0 bra THIRD;"]
     steps = {
         "both": ("cta", "gpu", None, None), "wide": ("gpu", "gpu", None, None), "first_sys": ("sys", "gpu", None, None),
-        "second_cta": ("cta", "cta", "race unordered", "race atomic_scopes"),
-        "second_cluster": ("cta", "cluster", "race unordered", "race atomic_scopes"),
+        "second_cta": ("cta", "cta", "race scope_too_narrow", "race atomic_scopes"),
+        "second_cluster": ("cta", "cluster", "race scope_too_narrow", "race atomic_scopes"),
     }
     for name, (one, two, data, flag) in steps.items():
         f.add(f"steps_{name}", who + [
@@ -157,7 +157,7 @@ def chains():
         "relaxed_store": ("st.relaxed.gpu.global.u32 [%flag], 2;", "race unordered", None),
         "released_store": ("st.release.gpu.global.u32 [%flag], 2;", "race unordered", None),
         # It takes no part for the third thread: not morally strong with its read.
-        "narrow_atomic": ("atom.relaxed.cta.global.add.u32 %r4, [%flag], 1;", "race unordered", "race atomic_scopes"),
+        "narrow_atomic": ("atom.relaxed.cta.global.add.u32 %r4, [%flag], 1;", "race scope_too_narrow", "race atomic_scopes"),
     }
     for name, (middle, data, flag) in middles.items():
         f.add(f"through_{name}", who + [
@@ -286,6 +286,13 @@ def clusters():
             "mov.u32 %r0, %ctaid.x;", "setp.eq.u32 %p0, %r0, 0;", "mov.u32 %r4, cell;", "@%p0 st.shared.u32 [cell], 1;", *both,
             "mapa.shared::cluster.u32 %r5, %r4, 0;", note("@!%p0 st.shared::cluster.u32 [%r5], 7;", label), *middle,
             note("@%p0 ld.shared.u32 %r3, [cell];", label), "@%p0 st.global.u32 [%out], %r3;", *both],
+            "2, 1;cluster=(2,1,1)", shared=[".align 4 .b32 cell"])
+    # Shared memory is gone when its block has ended: who reads it there must be known to have done so.
+    ended = "sync block_ended"
+    for name, end, label in [("stays", both, None), ("ends", [], ended), ("ends_behind_relaxed", ["barrier.cluster.arrive.relaxed;", "barrier.cluster.wait;"], ended)]:
+        f.add(f"remote_{name}", [
+            "mov.u32 %r0, %ctaid.x;", "setp.eq.u32 %p0, %r0, 0;", "mov.u32 %r4, cell;", "@%p0 st.shared.u32 [cell], 1;", *both,
+            "mapa.shared::cluster.u32 %r5, %r4, 0;", note("@!%p0 ld.shared::cluster.u32 %r3, [%r5];", label), "@!%p0 st.global.u32 [%out], %r3;", *end],
             "2, 1;cluster=(2,1,1)", shared=[".align 4 .b32 cell"])
     # Only who writes must release: the arrival of who reads may be relaxed.
     for name, writer, reader, race in [("reader_relaxed", ".release", ".relaxed", None), ("writer_relaxed", ".relaxed", ".release", "race unordered")]:

@@ -82,6 +82,11 @@ impl Bag {
         Domain::within(scope, who, cluster).filter_map(|domain| self.domains.get(&domain))
     }
 
+    /// All that somebody may take.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Known>> {
+        self.domains.values()
+    }
+
     /// What it cannot take.
     pub fn left(&self, scope: Scope, who: Thread, cluster: u32) -> impl Iterator<Item = &Arc<Known>> {
         let mine = move |domain: &Domain| Domain::within(scope, who, cluster).any(|d| d == *domain);
@@ -96,6 +101,8 @@ pub struct Message {
     pub writer: Thread,
     /// Scope of the write.
     pub scope: Scope,
+    /// Its site.
+    pub site: u32,
     /// Bytes of the location.
     pub bytes: u8,
     /// It is an `mbarrier` object.

@@ -9,6 +9,7 @@ use crate::bag::Bag;
 use crate::event::Thread;
 use crate::finding::Attempt;
 use crate::known::{Known, Time};
+use crate::sequence::Number;
 use crate::shadow::Entry;
 
 /// Most releases that are remembered because a scope was too narrow, for explanations only.
@@ -58,6 +59,8 @@ pub struct Orders {
     pub on: BTreeMap<u64, Vec<Released>>,
     /// What it read at a location and has not acquired.
     pub pending: Vec<(u64, Arc<Bag>)>,
+    /// What its last strong read did not observe, because a scope was too narrow, and a fence would have acquired.
+    pub narrow: Vec<Missed>,
     /// What a scope that is too narrow did not tell.
     missed: Vec<Missed>,
 }
@@ -109,6 +112,22 @@ impl Clock {
             None => self.more = Some(Arc::clone(known)),
             Some(more) => Known::learn(more, known),
         }
+    }
+
+    /// What release patterns and barriers told, to be changed.
+    pub fn know(&mut self) -> &mut Known {
+        Arc::make_mut(self.more.get_or_insert_default())
+    }
+
+    /// The last fence of sequential consistency that comes before what it does now.
+    #[inline]
+    pub fn passed(&self) -> Number {
+        self.more.as_ref().map_or(0, |more| more.passed())
+    }
+
+    /// The last one of which it has heard.
+    pub fn heard(&self) -> Number {
+        self.more.as_ref().map_or(0, |more| more.heard())
     }
 
     /// Remembers what it cannot take over.

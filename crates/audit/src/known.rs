@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::event::Thread;
 use crate::proxy::Fenced;
+use crate::sequence::Number;
 
 /// A moment of a launch.
 pub type Time = u32;
@@ -26,6 +27,8 @@ pub struct Known {
     groups: BTreeMap<u32, Arc<Group>>,
     /// What of it lies behind proxy fences.
     fenced: Option<Arc<Fenced>>,
+    /// The last fence of sequential consistency before it, and the last one of which something was heard.
+    fences: (Number, Number),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -137,6 +140,26 @@ impl Known {
         self.learn_lanes(who.cta, who.warp, who.bit(), time);
     }
 
+    /// The last fence of sequential consistency before it.
+    pub fn passed(&self) -> Number {
+        self.fences.0
+    }
+
+    /// A fence of sequential consistency.
+    pub fn pass(&mut self, number: Number) {
+        self.fences.0 = number;
+    }
+
+    /// The last fence of sequential consistency of which something was heard.
+    pub fn heard(&self) -> Number {
+        self.fences.1
+    }
+
+    /// Fences up to a number have been heard of.
+    pub fn hear(&mut self, number: Number) {
+        self.fences.1 = number;
+    }
+
     /// What of it lies behind proxy fences.
     pub fn fenced(&self) -> Option<&Arc<Fenced>> {
         self.fenced.as_ref()
@@ -149,7 +172,7 @@ impl Known {
 
     /// The same without what lies behind proxy fences.
     pub fn plain(&self) -> Known {
-        Known { groups: self.groups.clone(), fenced: None }
+        Known { groups: self.groups.clone(), ..Known::default() }
     }
 
     /// Whether it says all that another one says. What lies behind proxy fences must be the very same.
@@ -159,7 +182,9 @@ impl Known {
             (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
             (None, Some(_)) => false,
         };
+        let has_passed = self.fences.0 >= other.fences.0 && self.fences.1 >= other.fences.1;
         has_fenced
+            && has_passed
             && other.groups.iter().all(|(number, theirs)| {
                 let Some(mine) = self.groups.get(number) else { return false };
                 let has = |(cta, theirs): (&u32, &Arc<OfCta>)| {
@@ -187,6 +212,7 @@ impl Known {
             (Some(mine), Some(theirs)) if Arc::ptr_eq(mine, theirs) => {}
             (Some(mine), Some(theirs)) => Arc::make_mut(mine).join(theirs),
         }
+        self.fences = (self.fences.0.max(other.fences.0), self.fences.1.max(other.fences.1));
         for (number, theirs) in &other.groups {
             let mine = self.groups.entry(*number).or_insert_with(|| Arc::clone(theirs));
             if Arc::ptr_eq(mine, theirs) {

@@ -28,6 +28,7 @@ mod bag;
 mod checks;
 mod clock;
 mod event;
+mod exits;
 mod finding;
 mod footprint;
 pub mod init;
@@ -42,6 +43,7 @@ pub mod proof;
 mod proxy;
 mod race;
 mod row;
+mod sequence;
 mod shadow;
 mod waits;
 

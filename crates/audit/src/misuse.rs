@@ -34,6 +34,7 @@ wrongs! {
     MbarrierPhase "sync" "mbarrier_phase" "a thread waits for a phase of an `mbarrier` object that ended two phases ago, and can never see its end"
     AsyncUnwaited "sync" "async_unwaited" "bytes that an asynchronous copy writes are accessed, and nothing has waited for the copy"
     AsyncSource "sync" "async_source" "the source of an asynchronous copy is written, and nothing has waited until it was read"
+    BlockEnded "sync" "block_ended" "shared memory of another block of the cluster is accessed, and nothing keeps that block from having ended before"
     AsyncOpen "sync" "async_open" "a block ends, and nothing has waited for an asynchronous copy"
 }
 

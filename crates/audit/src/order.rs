@@ -17,6 +17,7 @@ use crate::meetings::Meetings;
 use crate::memory::Memory;
 use crate::misuse::Misuses;
 use crate::proxy::Begun;
+use crate::sequence::Sequence;
 use crate::shadow::{Entry, SITE_BITS, Shadow};
 use crate::waits::Waits;
 
@@ -109,7 +110,9 @@ pub struct Audit {
     pub(crate) list: Vec<Entry>,
     pub(crate) found: Findings,
     /// What fences of sequential consistency did so far.
-    fences: Bag,
+    pub(crate) sequence: Sequence,
+    /// Address and bytes of shared memory of blocks of clusters that have ended, as long as no other block has it.
+    pub(crate) ended: Vec<(u64, u64)>,
     /// What was told at arrivals of clusters, by cluster and phase.
     phases: HashMap<(u32, u64), Bag>,
     /// What asynchronous accesses found when they were begun.
@@ -146,7 +149,8 @@ impl Audit {
             shadow: Shadow::default(),
             list: Vec::new(),
             found: Findings::default(),
-            fences: Bag::default(),
+            sequence: Sequence::default(),
+            ended: Vec::new(),
             phases: HashMap::new(),
             begun: Vec::new(),
             follows_proxies: false,
@@ -252,6 +256,7 @@ impl Audit {
         }
         let number = u32::try_from(cta).unwrap_or(u32::MAX);
         self.shadow.forget(shared.0, shared.1);
+        self.ended.retain(|(base, _)| *base != shared.0);
         if let Some(cluster) = cluster {
             self.clusters.insert(number, cluster);
         }
@@ -265,7 +270,12 @@ impl Audit {
 
     /// A block has ended.
     pub fn end_cta(&mut self, cta: u64) {
-        if let Some(ended) = u32::try_from(cta).ok().and_then(|cta| self.ctas.remove(&cta)) {
+        let Ok(number) = u32::try_from(cta) else { return };
+        if let Some(ended) = self.ctas.remove(&number) {
+            self.leaves_cluster(number, &ended);
+            if self.has_clusters() {
+                self.ended.push(ended.shared);
+            }
             self.shadow.forget(ended.shared.0, ended.shared.1);
         }
     }
@@ -324,6 +334,17 @@ impl Audit {
         self.cluster_of(who.cta)
     }
 
+    /// The place of an address in the shared memory of a block that runs: of this one, or another one.
+    pub fn shared_offset(&self, cta: u32, addr: u64) -> Option<u64> {
+        let inside = |cta: &Cta| Some(addr.wrapping_sub(cta.shared.0)).filter(|inside| *inside < cta.shared.1);
+        self.ctas.get(&cta).into_iter().chain(self.ctas.values()).find_map(inside)
+    }
+
+    /// Whether blocks are in clusters of several.
+    pub(crate) fn has_clusters(&self) -> bool {
+        !self.clusters.is_empty()
+    }
+
     /// The cluster of a block that has begun.
     pub(crate) fn cluster_of(&self, cta: u32) -> u32 {
         self.clusters.get(&cta).copied().unwrap_or(cta)
@@ -352,18 +373,20 @@ impl Audit {
                 }
             }
         }
+        if acquires
+            && let Some(clock) = self.clock(who)
+            && clock.orders.is_some()
+        {
+            let narrow = std::mem::take(&mut clock.orders().narrow);
+            clock.miss(&narrow);
+        }
         if order == Order::Sc {
-            let cluster = self.cluster(who);
-            let taken: Vec<Arc<Known>> = self.fences.take(scope, who, cluster).map(Arc::clone).collect();
-            if let Some(clock) = self.clock(who) {
-                taken.iter().for_each(|known| clock.learn(known));
-            }
+            self.take_sequence(who, scope);
         }
         if releases {
             let known = self.snapshot(who);
             if order == Order::Sc {
-                let cluster = self.cluster(who);
-                self.fences.put(&known, scope, who, cluster, site);
+                self.tell_sequence(who, scope, &known);
             }
             if let Some(clock) = self.clock(who) {
                 clock.orders().fence(Released { known, scope, site });

@@ -51,7 +51,7 @@ impl Audit {
     /// Remembers a relaxed access that tells nobody anything and is quickly seen to be no race. Says whether.
     fn is_relaxed(&mut self, site: u32, what: &Site, strength: Scope, access: Access) -> bool {
         let Access { thread, addr, bytes, .. } = access;
-        let tells = |clock: &Clock| clock.orders.is_some();
+        let tells = |clock: &Clock| clock.orders.is_some() || self.sequence.concerns(clock.passed(), addr);
         if !self.shadow.page(addr).messages.is_empty() || self.clock_of(thread).is_none_or(tells) {
             return false;
         }
@@ -83,19 +83,21 @@ impl Audit {
     fn look_at(&mut self, site: u32, access: Access, quick: bool) {
         let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
         if let Some(mut misuse) = self.waits.as_mut().and_then(|waits| waits.access(&what, &access)) {
-            let base = self.ctas.get(&access.thread.cta).map_or(0, |cta| cta.shared.0);
-            misuse.object = misuse.object.map(|(addr, _)| (addr, addr.wrapping_sub(base)));
+            let offset = |addr| self.shared_offset(access.thread.cta, addr).unwrap_or(addr);
+            misuse.object = misuse.object.map(|(addr, _)| (addr, offset(addr)));
             self.misuses().into_iter().for_each(|all| all.add(misuse.clone()));
         }
         if self.has_given_up() || !self.checks.has(Check::Race) {
             return;
         }
+        self.looks_for_exit(&what, &access);
         self.keep(|_| Event::Access { site: what, access });
         let does = if access.failed { Does::Read } else { what.does };
         let strength = self.strength(&what);
         let now = Now { access, site, strength, writes: does.writes(), reads: does.reads() };
         if let Some(scope) = strength {
             self.take(&now, &what, scope);
+            self.hear(&now);
         }
         self.compare_proxies(&now, &what);
         self.compare(&now, quick);
@@ -149,9 +151,10 @@ impl Audit {
         // What asynchronous copies of the cluster tell a barrier, who waits there with the scope of his block learns too.
         let is_barrier = message.as_ref().is_some_and(|m| m.is_barrier);
         let scope = if is_barrier { scope.max(Scope::Cluster) } else { scope };
-        if let Some(m) = message
-            && self.mutual((scope, thread.cta), (m.scope, m.writer.cta))
-        {
+        let reaches = |m: &Message| self.mutual((scope, thread.cta), (m.scope, m.writer.cta));
+        if let Some(m) = message.as_ref().filter(|m| !reaches(m)) {
+            self.miss(now, what, scope, m);
+        } else if let Some(m) = message {
             // Who asks whether a phase has ended is told what was released until then, and nothing by the answer that it has not.
             let bag = match turn {
                 Turn::No => None,
@@ -172,6 +175,21 @@ impl Audit {
             && let Some(clock) = self.clock(thread)
         {
             clock.orders().pending.retain(|(a, _)| *a != addr);
+        }
+    }
+
+    /// A strong read does not observe the write before it, since the two do not include each other in their scopes: what it would have been told if they did.
+    fn miss(&mut self, now: &Now, what: &Site, scope: Scope, message: &Message) {
+        let of = |number: u32| usize::try_from(number).ok().and_then(|i| self.sites.get(i)).copied();
+        // The release itself, or the write of its pattern that is narrower.
+        let release = message.bag.from.filter(|(_, scope)| *scope <= message.scope);
+        let (release, of_release) = release.unwrap_or((message.site, message.scope));
+        let Some(release) = of(release) else { return };
+        let attempt = Attempt { release: (release, of_release), acquire: (*what, scope) };
+        let missed: Vec<Missed> = message.bag.all().map(|known| Missed { known: Arc::clone(known), attempt }).collect();
+        let acquires = matches!(what.order, Order::Acquire | Order::AcqRel | Order::Sc);
+        if let Some(clock) = self.clock(now.access.thread) {
+            if acquires { clock.miss(&missed) } else { clock.orders().narrow = missed }
         }
     }
 
@@ -211,7 +229,8 @@ impl Audit {
                 done = Some(Arc::clone(&bag));
             }
             let is_barrier = what.does == Does::Step;
-            page.messages.insert(addr, Message { writer: thread, scope, bytes, is_barrier, bag, done });
+            let site = now.site;
+            page.messages.insert(addr, Message { writer: thread, scope, site, bytes, is_barrier, bag, done });
         }
     }
 
@@ -363,16 +382,17 @@ impl Audit {
         let tried = self.clock_of(me).and_then(|clock| explained(clock, e, lane));
         let is_same_size = tag.bytes() == u32::from(now.access.bytes);
         let both_write = tag.writes() && now.writes && !tag.reads() && !now.reads;
+        let are_strong = now.strength.is_some() && tag.strength() > 0;
         let class = if let Some(class) = class {
             class
         } else if both_write && now.access.same_value {
             Class::SameValue
+        } else if are_strong && is_same_size {
+            Class::AtomicScopes
         } else if tried.is_some() {
             Class::ScopeTooNarrow
         } else if !is_same_size {
             Class::MixedSize
-        } else if now.strength.is_some() && tag.strength() > 0 {
-            Class::AtomicScopes
         } else if me.cta == them.cta && me.warp == them.warp {
             Class::SameWarp
         } else {
@@ -386,16 +406,14 @@ impl Audit {
         let end_of_e = (addr & !u64::from(tag.bytes() - 1)) + u64::from(tag.bytes());
         let end = end_of_e.min(now.access.addr + u64::from(now.access.bytes));
         let is_shared = second.space == StateSpace::Shared;
-        let mut owners = self.ctas.get(&me.cta).into_iter().chain(self.ctas.values());
-        let owner = owners.find(|cta| addr.wrapping_sub(cta.shared.0) < cta.shared.1).filter(|_| is_shared);
         self.found.add(Finding {
             class,
             first: Place { site: first, thread: them },
             second: Place { site: second, thread: me },
             addr,
             bytes: u32::try_from(end - addr).unwrap_or(1),
-            shared_offset: owner.map(|cta| addr - cta.shared.0),
-            tried: tried.filter(|_| class != Class::MissingProxyFence),
+            shared_offset: self.shared_offset(me.cta, addr).filter(|_| is_shared),
+            tried: tried.filter(|_| !matches!(class, Class::MissingProxyFence | Class::AtomicScopes)),
             pairs: u64::from(unordered.count_ones()),
         });
     }

@@ -533,6 +533,11 @@ impl Shadow {
         }
     }
 
+    /// Whether something may be remembered near an address.
+    pub fn has_page(&self, at: u64) -> bool {
+        self.places.contains_key(&(at / PAGE))
+    }
+
     /// All granules that are remembered, by address, with their accesses.
     pub fn all(&self) -> Vec<(u64, Vec<Entry>)> {
         let mut pages: Vec<(u64, usize)> = self.places.iter().map(|(number, place)| (*number, *place)).collect();

@@ -162,7 +162,7 @@ impl Collected {
     }
 
     /// Adds a finding of the last launch.
-    fn find(&mut self, finding: Finding, seed: u64) {
+    pub fn find(&mut self, finding: Finding, seed: u64) {
         if self.suppressions.has(&finding) {
             self.suppressed += 1;
             return;

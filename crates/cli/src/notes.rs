@@ -28,6 +28,8 @@ pub struct Notes {
 enum Note {
     /// A kernel stopped.
     Trap { code: String },
+    /// An image was refused, so that its kernels cannot run.
+    Refused { code: String },
     /// A launch that is to be checked was given.
     Given,
     /// A check found something for the first time in a process, which gave it a number.
@@ -60,7 +62,7 @@ impl Notes {
     pub fn report(&self, args: &FindArgs, out: &mut Out) -> Result<Summary, Failure> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let notes = text.lines().filter_map(|l| serde_json::from_str(l).ok());
-        let mut read = Read::of(notes, Collected::new(args)?);
+        let mut read = Read::of(notes, Collected::new(args)?, args.check.is_some());
         if args.check.is_some() && read.left > 0 {
             let (s, was) = if read.left == 1 { ("", "was") } else { ("es", "were") };
             read.collected.not_checked(format!("{} launch{s} {was} not over when the program ended", read.left));
@@ -140,13 +142,18 @@ struct Read {
 }
 
 impl Read {
-    fn of(notes: impl Iterator<Item = Note>, collected: Collected) -> Read {
+    fn of(notes: impl Iterator<Item = Note>, collected: Collected, is_checked: bool) -> Read {
         let mut read = Read { traps: Vec::new(), collected, left: 0 };
         let mut known: HashMap<(u32, usize), Finding> = HashMap::new();
         let (mut launch, mut given, mut over) = (CheckReport::default(), 0_u64, 0_u64);
+        let mut last_seed = 0;
         for note in notes {
             match note {
                 Note::Trap { code } => read.traps.push(code),
+                Note::Refused { code } if is_checked => {
+                    read.collected.not_checked(format!("an image was refused ({code}), and none of its kernels ran"));
+                }
+                Note::Refused { .. } => {}
                 Note::Given => given += 1,
                 Note::Finding { pid, number, found } => {
                     known.insert((pid, number), Finding::clone(&found));
@@ -159,11 +166,14 @@ impl Read {
                 Note::Counted { launches } => over += launches,
                 Note::Checked { seed, unchecked } => {
                     over += 1;
+                    last_seed = seed;
                     launch.unchecked = unchecked;
                     read.collected.add_launch(&std::mem::take(&mut launch), seed);
                 }
             }
         }
+        // What is behind the last launch is of launches together, as of two streams.
+        launch.findings.into_iter().for_each(|found| read.collected.find(found, last_seed));
         read.left = given.saturating_sub(over);
         read
     }

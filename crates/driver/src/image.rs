@@ -291,6 +291,9 @@ fn render(all: &[Diagnostic], sources: &SourceMap) -> String {
 pub fn tell(refused: &Refused) {
     let name = refused.code.name().unwrap_or_default().trim_end_matches('\0');
     say(&format!("an image was refused ({name}):\n{}", refused.log));
+    if let Ok(process) = process() {
+        process.note(&format!("{{\"event\":\"refused\",\"code\":\"{name}\"}}"));
+    }
 }
 
 /// Writes an image into the folder that the user named.

@@ -154,8 +154,10 @@ impl Reach for Thread<'_, '_> {
             witness.tell_turn(self.thread, at, self.mem.space(at), turn);
         }
         let (span, who) = (self.span, self.cta.who(self.thread));
+        let mut offset = None;
+        self.cta.tell(|audit, _| offset = audit.shared_offset(who.cta, at));
         self.cta.with_init(|init| {
-            let shade = init.load(span, who, at, 8, (StateSpace::Shared, None));
+            let shade = init.load(span, who, at, 8, (StateSpace::Shared, offset));
             init.decides(Decides::Barrier, span, who, shade);
         });
         self.mem.write(at, 8, new(old));

@@ -111,7 +111,12 @@ impl Witness<'_> {
     pub fn load(&mut self, thread: usize, addr: u64, bytes: u32, space: StateSpace) -> Shade {
         let inside = addr.wrapping_sub(self.shared_base);
         let is_shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
-        let place = (space, Some(inside).filter(|inside| is_shared && *inside < CLUSTER_STRIDE));
+        let offset = match is_shared {
+            true if inside < CLUSTER_STRIDE => Some(inside),
+            true => self.audit.shared_offset(self.cta, addr),
+            false => None,
+        };
+        let place = (space, offset);
         let (span, who) = (self.span, Thread::new(self.cta, thread));
         self.audit.init().map_or_else(Shade::default, |init| init.load(span, who, addr, bytes, place))
     }

@@ -134,6 +134,7 @@ pub(crate) fn misuse(misuse: &Misuse, grid: &Grid, bindings: &[Binding]) -> Opti
         Wrong::MbarrierOverwritten => ("wait", "write"),
         Wrong::MbarrierPhase => ("wait", "wait"),
         Wrong::AsyncUnwaited | Wrong::AsyncSource | Wrong::AsyncOpen => ("copy", "access"),
+        Wrong::BlockEnded => ("access", "access"),
     };
     let first = step_at(misuse.first, does, grid);
     let second = misuse.second.map(|step| step_at(step, other, grid));
@@ -144,7 +145,8 @@ pub(crate) fn misuse(misuse: &Misuse, grid: &Grid, bindings: &[Binding]) -> Opti
     if misuse.wrong == Wrong::DivergentWarp && !std::iter::once(&first).chain(&second).any(is_aligned) {
         return None;
     }
-    let object = misuse.object.map(|(addr, offset)| place_of((addr, 8), Some(offset), grid, bindings));
+    let bytes = if misuse.wrong == Wrong::BlockEnded { 4 } else { 8 };
+    let object = misuse.object.map(|(addr, offset)| place_of((addr, bytes), Some(offset), grid, bindings));
     let message = match &object {
         Some(object) => format!("{}: {}+{}", misuse.wrong.about(), object.what, object.offset),
         None => misuse.wrong.about().to_owned(),

@@ -201,18 +201,18 @@ KERNEL last_block_not_fenced(word *data, word *flag, word *out)
     out[0] = sum;
 }
 
-// A flag that is only volatile is a race. The data is in order: `__threadfence` is a fence of sequential consistency.
+// A flag that is only volatile is a race, and so is the data: `__threadfence` is a fence of sequential consistency, but nothing strong says which one comes first.
 //@ launch: message_volatile<<<2, 1>>>
 KERNEL message_volatile(word *data, word *flag, word *out)
 {
     volatile word *f = flag;
     if (blockIdx.x == 1) {
-        data[0] = 7;
+        data[0] = 7; //~ st.global: race unordered
         __threadfence();
         *f = 1; //~ st.volatile: race unordered
         return;
     }
     while (*f == 0) {} //~ ld.volatile: race unordered
     __threadfence();
-    out[0] = data[0];
+    out[0] = data[0]; //~ ld.global: race unordered
 }

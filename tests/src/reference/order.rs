@@ -10,8 +10,24 @@ use handloom_diag::Span;
 use handloom_ir::types::{Order, Scope, StateSpace};
 use handloom_runtime::Finding;
 
-/// How far each thread is known, by its number; 0, or no place: not at all.
+/// How far each thread is known, by its number; 0, or no place: not at all. The first two are the last `fence.sc` that comes before, and the last one of
+/// which something was heard.
 type Clock = Vec<u64>;
+
+/// Places of a clock that stand for no thread.
+const PASSED: usize = 0;
+const HEARD: usize = 1;
+
+/// How far a place of a clock is.
+fn at(clock: &Clock, place: usize) -> u64 {
+    clock.get(place).copied().unwrap_or(0)
+}
+
+/// Sets a place that was behind.
+fn raise(clock: &mut Clock, place: usize, to: u64) {
+    clock.resize(clock.len().max(place + 1), 0);
+    clock[place] = clock[place].max(to);
+}
 
 /// What somebody tells, and how far it reaches.
 type Told = (Scope, Thread, Clock);
@@ -107,6 +123,8 @@ struct Trace {
     reads: HashMap<Thread, Vec<usize>>,
     /// Fences of sequential consistency: scope, thread, and what came before.
     fences: Vec<Told>,
+    /// By address: the last such fence before strong writes there and what they have overwritten, and before strong reads there.
+    fenced: HashMap<u64, (u64, u64)>,
     /// Arrivals at barriers of blocks that have not met, with what came before.
     arrived: HashMap<(u32, u32), Vec<(Thread, Clock)>>,
     /// What is released at arrivals of clusters.
@@ -237,7 +255,7 @@ impl Trace {
     }
 
     fn number(&mut self, who: Thread) -> usize {
-        let new = self.numbers.len();
+        let new = self.numbers.len() + 2;
         *self.numbers.entry(who).or_insert(new)
     }
 
@@ -301,13 +319,16 @@ impl Trace {
             reads.into_iter().for_each(|read| self.acquire(who, scope, read));
         }
         if order == Order::Sc {
-            let earlier: Vec<Clock> = self
-                .fences
+            // Only those that must come first: something behind them reached something before this one, at one location.
+            let heard = usize::try_from(at(&self.clocks[&who], HEARD)).unwrap();
+            let earlier: Vec<Clock> = self.fences[..heard]
                 .iter()
                 .filter(|(s, t, _)| self.mutual((*s, *t), (scope, who)))
                 .map(|f| f.2.clone())
                 .collect();
             earlier.iter().for_each(|clock| join(self.clocks.entry(who).or_default(), clock));
+            let number = u64::try_from(self.fences.len()).unwrap() + 1;
+            raise(self.clocks.entry(who).or_default(), PASSED, number);
             let clock = self.clocks[&who].clone();
             self.fences.push((scope, who, clock));
         }
@@ -376,6 +397,9 @@ impl Trace {
                 });
             }
         }
+        if is_strong {
+            self.hear(index);
+        }
         self.all[index].before = self.clocks[&who].clone();
         if !self.all[index].writes() {
             return;
@@ -392,6 +416,23 @@ impl Trace {
         for byte in self.all[index].range() {
             self.writes.entry(byte).or_default().push(index);
         }
+    }
+
+    /// A strong access hears of the fences before those that it comes behind in communication order, and tells of those before itself.
+    fn hear(&mut self, index: usize) {
+        let (reads, writes) = (self.all[index].reads(), self.all[index].writes());
+        let Access { thread, addr, .. } = self.all[index].access;
+        let (of_writes, of_reads) = self.fenced.entry(addr).or_default();
+        let heard = if writes { (*of_writes).max(*of_reads) } else { *of_writes };
+        let clock = self.clocks.entry(thread).or_default();
+        let own = at(clock, PASSED);
+        if writes {
+            *of_writes = heard.max(own);
+        }
+        if reads {
+            *of_reads = own.max(*of_reads);
+        }
+        raise(clock, HEARD, heard);
     }
 
     /// The writes that a strong read observes: the one that it reads, and those before that through atomics, as far as one that `is_last`.

@@ -107,6 +107,13 @@ fn findings_are_told_in_full_and_summed_up() {
     assert_eq!(run(&check, &both, 7).0, Some(7));
     assert_eq!(run(&["--check=race", "--error-exit", "9"], &both, 7).0, Some(9));
     assert_eq!(run(&check, &[given, over], 0).0, Some(0));
+    let refused = r#"{"event":"refused","code":"CUDA_ERROR_NO_BINARY_FOR_GPU"}"#;
+    let (status, _, err) = run(&check, &[refused], 0);
+    assert!(status == Some(5) && err.contains("an image was refused (CUDA_ERROR_NO_BINARY_FOR_GPU)"), "{err}");
+    assert_eq!(run(&[], &[refused], 0).0, Some(0));
+    // What is found of two launches together comes when both are over.
+    let (status, _, err) = run(&check, &[given, over, FOUND], 0);
+    assert!(status == Some(1) && err.contains("64 pairs at these two lines; replay: --seed 3"), "{err}");
     let (status, _, err) = run(&check, &[given, early], 0);
     assert!(status == Some(5) && err.contains("no room"), "{err}");
     let (status, _, err) = run(&check, &[given, given, over], 0);

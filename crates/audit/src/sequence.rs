@@ -1,0 +1,117 @@
+//! The order of fences of sequential consistency (`fence.sc`, `membar`).
+//!
+//! The manual leaves open which of two such fences comes first, but for what other axioms force. So of two fences the one that ran earlier tells the
+//! later one something only if the other order would contradict the values that were seen: if something behind the first one reached, at one location
+//! and by strong accesses (*communication order*), something that comes before the second one. In every other case the same run with the other order
+//! is as good, and there the two fences keep nothing apart.
+//!
+//! Fences are counted as they come. Everything that is known goes along with the number of the last fence before it, and with that of the last fence of
+//! which something was heard so ([`Known`](crate::known::Known)). Choice: who heard of a fence counts as having heard of all that ran before it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use handloom_ir::types::Scope;
+
+use crate::bag::Domain;
+use crate::event::Thread;
+use crate::known::Known;
+use crate::order::Audit;
+use crate::race::Now;
+
+/// Most fences of a domain that are kept apart; who heard of an older one takes the oldest that is kept.
+const MOST_KEPT: usize = 1 << 12;
+
+/// The number of a fence, from 1 on; 0: of none.
+pub type Number = u32;
+
+/// What fences of sequential consistency did so far.
+#[derive(Clone, Default, Debug)]
+pub struct Sequence {
+    count: Number,
+    /// By who may take it: what those knew together that executed a fence up to the one of the number.
+    told: BTreeMap<Domain, Vec<(Number, Arc<Known>)>>,
+    /// By address: the last fence before a strong write there or something that such a write has overwritten, and the one before a strong read there.
+    at: HashMap<u64, (Number, Number)>,
+}
+
+impl Sequence {
+    /// Whether an access by somebody who knows of a fence, or one to an address, may tell or hear something.
+    pub fn concerns(&self, known: Number, addr: u64) -> bool {
+        known > 0 || self.count > 0 && self.at.contains_key(&addr)
+    }
+
+    /// What a fence takes by whose thread fences up to a number have been heard of.
+    fn take(&self, heard: Number, scope: Scope, who: Thread, cluster: u32) -> Vec<Arc<Known>> {
+        let of_domain = |domain: Domain| {
+            let list = self.told.get(&domain)?;
+            let end = list.partition_point(|(number, _)| *number <= heard);
+            // What came before those that are kept is in the oldest one.
+            let last =
+                if end == 0 && list.len() >= MOST_KEPT / 2 { list.first() } else { list.get(end.checked_sub(1)?) };
+            last.map(|(_, known)| Arc::clone(known))
+        };
+        if heard == 0 { vec![] } else { Domain::within(scope, who, cluster).filter_map(of_domain).collect() }
+    }
+
+    /// A thread that knows so much has executed the last fence.
+    fn put(&mut self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: u32) {
+        for domain in Domain::within(scope, who, cluster) {
+            let list = self.told.entry(domain).or_default();
+            let mut all = Arc::clone(known);
+            if let Some((_, before)) = list.last() {
+                Known::learn(&mut all, before);
+            }
+            if list.len() >= MOST_KEPT {
+                list.drain(..MOST_KEPT / 2);
+            }
+            list.push((self.count, all));
+        }
+    }
+
+    /// An access by who knows of fences up to a number: up to which one he hears of some.
+    fn meet(&mut self, own: Number, now: &Now) -> Number {
+        let there = self.at.get(&now.access.addr).copied().unwrap_or_default();
+        let heard = if now.writes { there.0.max(there.1) } else { there.0 };
+        let left =
+            (if now.writes { heard.max(own) } else { there.0 }, if now.reads { there.1.max(own) } else { there.1 });
+        if left != there {
+            self.at.insert(now.access.addr, left);
+        }
+        heard
+    }
+}
+
+impl Audit {
+    /// A thread executes a fence of sequential consistency: what it learns. Behind it, [`tell_sequence`](Audit::tell_sequence).
+    pub(crate) fn take_sequence(&mut self, who: Thread, scope: Scope) {
+        let cluster = self.cluster(who);
+        let heard = self.clock(who).map_or(0, |clock| clock.heard());
+        let taken = self.sequence.take(heard, scope, who, cluster);
+        self.sequence.count = self.sequence.count.saturating_add(1);
+        let number = self.sequence.count;
+        if let Some(clock) = self.clock(who) {
+            taken.iter().for_each(|known| clock.learn(known));
+            clock.know().pass(number);
+        }
+    }
+
+    /// What those learn that execute one later.
+    pub(crate) fn tell_sequence(&mut self, who: Thread, scope: Scope, known: &Arc<Known>) {
+        let cluster = self.cluster(who);
+        self.sequence.put(known, scope, who, cluster);
+    }
+
+    /// A strong access, which may tell of fences before it and hear of others.
+    pub(crate) fn hear(&mut self, now: &Now) {
+        let who = now.access.thread;
+        let own = self.clock(who).map_or(0, |clock| clock.passed());
+        if !self.sequence.concerns(own, now.access.addr) {
+            return;
+        }
+        let heard = self.sequence.meet(own, now);
+        if let Some(clock) = self.clock(who).filter(|clock| clock.heard() < heard) {
+            clock.know().hear(heard);
+        }
+    }
+}
