@@ -397,6 +397,34 @@ fn memory_that_nobody_wrote() {
     }
 }
 
+/// Calls that name memory that is not there are told where memory is checked, whatever the program makes of their errors, and so is what is never freed.
+#[test]
+fn calls_that_are_refused() {
+    let run = |mode: &str, checks: &str| {
+        passes("blank", &[mode], &[("HANDLOOM_CHECK", checks), ("HANDLOOM_CHECK_LEAKS", "1")])
+    };
+    let count = |told: &str, words: &[&str]| words.iter().map(|word| told.matches(word).count()).collect::<Vec<_>>();
+    let kinds = ["out_of_bounds: ", "freed: ", "leak: "];
+    let past = run("past", "memory");
+    // The third allocation is freed by nobody.
+    assert_eq!(count(&past, &kinds), [4, 0, 1], "{past}");
+    let texts = [
+        "a copy that the program asked for is refused: 256 bytes",
+        "a copy that the program asked for is refused: 260 bytes",
+        "the allocation of 256 bytes ends after 252",
+        "a fill that the program asked for is refused: 260 bytes",
+        "byte 16 of an allocation",
+        "[refused]",
+        "(program)\n",
+    ];
+    assert!(texts.iter().all(|text| past.contains(text)), "{past}");
+    let twice = run("twice", "memory");
+    assert_eq!(count(&twice, &kinds), [1, 2, 1], "{twice}");
+    assert!(["[double free]", "[use]"].iter().all(|text| twice.contains(text)), "{twice}");
+    assert_eq!(count(&run("left", "memory"), &kinds), [0, 0, 3]);
+    assert_eq!(count(&run("past", "race"), &kinds), [0, 0, 1]);
+}
+
 /// Work of two streams, or of a stream and the host, on the same bytes: told where nothing orders it, and only there.
 #[test]
 fn work_of_several_streams() {

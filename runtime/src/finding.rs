@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::memory::{Allocation, MemoryError};
 pub use handloom_audit::misuse::Wrong as MisuseClass;
 use handloom_audit::proof::{Area, Areas};
 pub use handloom_audit::{Check, Checks, Class, Options};
@@ -348,43 +347,12 @@ impl FoundIn {
     }
 }
 
-impl MemoryError {
-    /// What a check of memory tells of a call of a program that was refused for this. `does`: `copy`, `fill` or `free`. `None` if it names no memory that is not
-    /// there.
-    pub fn finding(&self, does: Word) -> Option<Finding> {
-        let of = |a: &Allocation, address: u64, bytes: u64| FoundIn {
-            what: "an allocation".into(),
-            size: a.size,
-            offset: address - a.base,
-            bytes,
-            element: None,
-        };
-        let is_free = does == "free";
-        let (kind, class, data) = match self {
-            MemoryError::Freed { address, allocation } => {
-                let class = if is_free { "double_free" } else { "use" };
-                ("freed", class, of(allocation, *address, 0))
-            }
-            MemoryError::PastEnd { address, bytes, allocation } => {
-                ("out_of_bounds", "refused", of(allocation, *address, *bytes))
-            }
-            MemoryError::NotBase { address, allocation } => ("out_of_bounds", "refused", of(allocation, *address, 0)),
-            MemoryError::Nothing { .. } => {
-                ("out_of_bounds", "refused", FoundIn { what: "no allocation".into(), ..FoundIn::default() })
-            }
-            _ => return None,
-        };
-        let message = format!("a {does} that the program asked for is refused: {self}");
-        Some(Finding::new(kind, class, message, (FoundAt::of_program(does, does), None), data))
-    }
-}
-
 /// Where the host did something, of which no place in a module is known.
 const PROGRAM: &str = "(program)";
 
 impl FoundAt {
     /// Somewhere in the program. `does`: what it does there.
-    fn of_program(does: Word, statement: &str) -> FoundAt {
+    pub(crate) fn of_program(does: Word, statement: &str) -> FoundAt {
         FoundAt {
             does,
             file: PROGRAM.to_owned(),
@@ -420,6 +388,11 @@ impl Finding {
         Finding { kind, class, message, first, second, data, tried: None, fix: None, pairs: 1 }
     }
 
+    /// Whether it is of what the host did, and of no launch.
+    pub fn is_of_host(&self) -> bool {
+        self.second.is_none() && self.first.file == PROGRAM
+    }
+
     /// The report for a person: lines without a newline at the end.
     pub fn human(&self) -> String {
         let mut lines = vec![format!("{}: {} [{}]", self.kind, self.message, self.class.replace('_', " "))];
@@ -430,13 +403,14 @@ impl Finding {
         for at in &all {
             let [x, y, z] = at.block;
             let [tx, ty, tz] = at.thread;
-            lines.push(format!(
-                "  {:6} {:statement$}  {:source$}  {:place$}  block ({x},{y},{z}) thread ({tx},{ty},{tz})",
-                at.does,
-                opcode(&at.statement),
-                at.source(),
-                at.place()
-            ));
+            let (statement_of, source_of, place_of) = (opcode(&at.statement), at.source(), at.place());
+            let who = match at.file.as_str() {
+                PROGRAM => String::new(),
+                _ => format!("  block ({x},{y},{z}) thread ({tx},{ty},{tz})"),
+            };
+            let line =
+                format!("  {:6} {statement_of:statement$}  {source_of:source$}  {place_of:place$}{who}", at.does);
+            lines.push(line.trim_end().to_owned());
         }
         lines.push(format!("  data   {}", self.data.text()));
         lines.extend(names::notes([self.message.as_str()]).iter().map(|name| format!("  name   {name}")));
@@ -461,8 +435,7 @@ impl Finding {
                 b => (a, b),
             };
             // What the host does alone has no place: what is said of it tells it apart.
-            let is_of_host = f.second.is_none() && f.first.file == PROGRAM;
-            (f.kind, f.class, places, is_of_host.then(|| f.message.clone()))
+            (f.kind, f.class, places, f.is_of_host().then(|| f.message.clone()))
         };
         key(self) == key(other)
     }
@@ -470,7 +443,7 @@ impl Finding {
 
 impl FoundAt {
     fn place(&self) -> String {
-        format!("{}:{}", self.file, self.line)
+        if self.file == PROGRAM { self.file.clone() } else { format!("{}:{}", self.file, self.line) }
     }
 
     fn source(&self) -> String {

@@ -12,10 +12,9 @@ use handloom_ir::trap::{Trap, TrapKind};
 use crate::children::Children;
 use crate::error::{Lack, NoRoom};
 use crate::finding::{CheckReport, Finding};
-use crate::launch::Beside;
 use crate::memory::Undo;
 use crate::module::ModuleInner;
-use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Sums, Tier, TurnLog};
+use crate::run::{Beside, Order, Printer, Progress, Recompile, StopHandle, Sums, Tier, TurnLog};
 
 /// What a launch did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -63,14 +63,13 @@ pub use handloom_plan::host::{Host, Vectors};
 pub use handloom_store::{Store, user_folder};
 pub use kept::{CacheCounts, CodeCache};
 pub use launch::{
-    Arg, Beside, Compiled, Engine, LaunchConfig, LaunchError, Launcher, Listing, MAX_BLOCK, MAX_BLOCK_THREADS,
-    MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, QUIET, Tally, async_order_of_environment,
-    launch,
+    Arg, Compiled, Engine, LaunchConfig, LaunchError, Launcher, Listing, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER,
+    MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, QUIET, Tally, async_order_of_environment, launch,
 };
 pub use memory::{
     AllocKind, Allocation, Backing, DeviceMemory, Elements, Found, MemoryError, Part, Rows, Word, meminfo,
 };
 pub use module::{Function, LoadError, Module, front, type_of};
-pub use run::{Backend, Progress, Sink, StopHandle, Tier, Trace, Traced};
+pub use run::{Backend, Beside, Progress, Sink, StopHandle, Tier, Trace, Traced};
 pub use stream::{Context, Event, Pending, Stream, StreamError};
 pub use trap::TrapReport;

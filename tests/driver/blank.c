@@ -1,4 +1,5 @@
-// Memory that a program allocates and that nobody, or somebody, has written when a checked kernel reads it. The mode names what is done.
+// Memory that a program allocates and that nobody, or somebody, has written when a checked kernel reads it; calls that name memory that is not there, and
+// memory that is never freed. The mode names what is done.
 #include "driver.h"
 
 #define HEAD ".reg .b32 %r<5>; .reg .b64 %d<5>; .reg .pred %p;\nld.param.u64 %d0, [a]; ld.param.u64 %d1, [b]; mov.u32 %r0, %tid.x;\n" \
@@ -90,6 +91,24 @@ int main(int n, char **words) {
         OK(cuMemFree_v2(a));
         a = memory();
         launch("copy", a, b);
+    }
+    if (!strcmp(mode, "past")) {
+        // Many programs do not look at what calls return.
+        EXPECT(1, cuMemcpyHtoD_v2(a + 4, numbers, sizeof numbers));
+        EXPECT(1, cuMemcpyDtoH_v2(numbers, b, 260));
+        EXPECT(1, cuMemsetD32_v2(c, 0, 65));
+        EXPECT(1, cuMemFree_v2(c + 16));
+    }
+    if (!strcmp(mode, "twice")) {
+        OK(cuMemFree_v2(a));
+        EXPECT(1, cuMemFree_v2(a));
+        EXPECT(1, cuMemcpyDtoH_v2(numbers, a, 256));
+        EXPECT(1, cuMemFree_v2(a + (1 << 24)));
+    }
+    if (strcmp(mode, "left")) {
+        if (strcmp(mode, "twice")) OK(cuMemFree_v2(a));
+        OK(cuMemFree_v2(b));
+        OK(cuMemFree_v2(0));
     }
     OK(cuCtxSynchronize());
     printf("ok\n");

@@ -276,6 +276,9 @@ impl Collected {
     fn seen(&self, found: &Found) -> String {
         let (n, seed) = (found.finding.pairs, found.seed);
         let s = if n == 1 { "" } else { "s" };
+        if found.finding.is_of_host() {
+            return format!("{n} time{s}");
+        }
         let (what, lines) = match (found.finding.kind, &found.finding.second) {
             ("race", _) => ("pair", "at these two lines"),
             (_, Some(_)) => ("time", "at these two lines"),

@@ -8,11 +8,10 @@ use handloom_ir::trap::Waiter;
 
 use crate::error::Lack;
 use crate::grid::{Ended, Grid};
-use crate::launch::Beside;
 use crate::lock::lock;
 use crate::memory::{Space, View};
 use crate::module::local_stride;
-use crate::run::Order;
+use crate::run::{Beside, Order};
 use crate::sched::grid::{Crew, Finished, Shared, TURNS, Turn, work};
 use crate::sched::{Seats, fill_shared};
 use crate::warp::KernelMemory;

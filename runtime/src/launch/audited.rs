@@ -9,10 +9,11 @@ use handloom_plan::analysis::classes::analyse;
 use handloom_plan::analysis::live::Live;
 use handloom_plan::analysis::variables::{Trace, Variable, traces_of_addresses};
 
+use super::LaunchConfig;
 use super::config::shared_total;
-use super::{Beside, LaunchConfig};
 use crate::lock::lock;
 use crate::module::{Function, Named, Untold};
+use crate::run::Beside;
 
 /// Whether code of a checked launch tells what threads do. Else the code of a launch without checks does, as its traps are all that can be found.
 pub(super) fn must_tell(function: &Function, config: &LaunchConfig) -> bool {

@@ -12,7 +12,7 @@ use crate::children::DeviceFacts;
 use crate::error::{Wrong, wrong};
 use crate::finding::{Check, CheckConfig, CheckSink, Checks};
 use crate::memory::space::SLAB_OPEN;
-use crate::run::{Backend, Progress, Sink, StopHandle, Tier, Trace};
+use crate::run::{Backend, Beside, Progress, Sink, StopHandle, Tier, Trace};
 
 /// Most threads of a block.
 pub const MAX_BLOCK_THREADS: u64 = 1024;
@@ -92,17 +92,6 @@ pub struct LaunchConfig {
     pub found: Option<CheckSink>,
     /// What kernels that ask CUDA's device runtime are told of the device; without it, what is true of any.
     pub facts: Option<Arc<dyn DeviceFacts>>,
-}
-
-/// Who works while a launch runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Beside {
-    /// Nobody.
-    Nobody,
-    /// The host, which may read and write memory that it shares with the device.
-    Host,
-    /// Streams, with launches, copies and fills of their own.
-    Streams,
 }
 
 impl LaunchConfig {

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
-use super::{Beside, LaunchConfig, LaunchError, PreparedLaunch, bind, config};
+use super::{LaunchConfig, LaunchError, PreparedLaunch, bind, config};
 use crate::device::Resting;
 use crate::error::wrong;
 use crate::grid::LaunchReport;
 use crate::launch::Arg;
 use crate::lock::lock;
 use crate::module::Function;
-use crate::stream::queues;
+use crate::run::Beside;
 use crate::trap::Binding;
 
 /// An entry with the shape and the manner of its launches, checked once, with its code and, as long as few others were used since, memory for its blocks. Streams launch it with parameters
@@ -39,18 +39,13 @@ pub(crate) struct Params {
     pub(crate) bindings: Vec<Binding>,
 }
 
-/// Who works beside a launch of a stream: others if there are other streams, whoever's they are.
-fn beside() -> Beside {
-    if queues() > 1 { Beside::Streams } else { Beside::Host }
-}
-
 impl Launcher {
     /// Checks a shape and makes its code.
     ///
     /// # Errors
     /// As [`PreparedLaunch::new`].
     pub fn new(function: &Function, config: &LaunchConfig) -> Result<Arc<Launcher>, LaunchError> {
-        let config = LaunchConfig { beside: beside(), ..config.clone() };
+        let config = LaunchConfig { beside: Beside::stream(), ..config.clone() };
         config::check_shape(function.name(), function.entry(), function.dynamic_start(), &config)?;
         let ends = function.params().iter().map(|p| p.offset as usize + p.size as usize);
         let param_bytes = ends.max().unwrap_or(0);
@@ -119,11 +114,11 @@ impl Launcher {
         let Params { block, bindings } = params;
         let mut launch = match idle {
             Some(mut launch) => {
-                launch.set_block(&block, bindings, beside())?;
+                launch.set_block(&block, bindings, Beside::stream())?;
                 launch
             }
             None => {
-                let config = LaunchConfig { beside: beside(), ..self.config.clone() };
+                let config = LaunchConfig { beside: Beside::stream(), ..self.config.clone() };
                 let new = PreparedLaunch::of_shape(&self.function, &config, &block, bindings)?;
                 self.rests();
                 new

@@ -24,8 +24,8 @@ use handloom_ir::trap::{Trap, TrapKind};
 pub use args::Arg;
 pub use code::Compiled;
 pub use config::{
-    Beside, Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED,
-    QUIET, async_order_of_environment,
+    Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, QUIET,
+    async_order_of_environment,
 };
 pub use counted::Tally;
 pub use launcher::Launcher;
@@ -41,7 +41,7 @@ use crate::grid::{Ended, Grid, LaunchReport};
 use crate::lock::lock;
 use crate::memory::{AllocKind, Blank, Undo, access, memory_left};
 use crate::module::{Answer, Function, Program};
-use crate::run::{Launched, Moment, Order, Printer, Running, StopHandle, Sums, Watchdog};
+use crate::run::{Beside, Launched, Moment, Order, Printer, Running, StopHandle, Sums, Watchdog};
 use crate::sched;
 use crate::sched::grid::Finished;
 use crate::trap::{Binding, TrapReport, found};

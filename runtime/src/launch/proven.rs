@@ -9,11 +9,12 @@ use handloom_plan::Bounds;
 use handloom_plan::analysis::variables::{Trace, Variable, traces_of_addresses};
 
 use super::config::shared_total;
-use super::{Beside, Engine, LaunchConfig, audited};
+use super::{Engine, LaunchConfig, audited};
 use crate::finding::{CheckConfig, Footprint};
 use crate::lock::lock;
 use crate::memory::{AllocKind, Blank, access};
 use crate::module::{Answer, Function, ModuleInner, Proof, Proven};
+use crate::run::Beside;
 
 /// Most launches of a module whose answers are kept.
 const MOST: usize = 256;

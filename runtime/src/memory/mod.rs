@@ -4,7 +4,7 @@
 //! `reserve` claims addresses, `ranges` divides them, `space` is the memory of a device in one window, `linear` all of
 //! a device's memory by address, `mapped` memory that is mapped to addresses and shared with other processes, `host` memory of the
 //! process that kernels may use too, `left` what the host still has, `view` what one cta may touch, `undo` what it held before a launch,
-//! `blank` what nobody has written, and `access` reads and writes bytes that passed a check.
+//! `blank` what nobody has written, `refused` what a check tells of calls for memory that is not there, and `access` reads and writes bytes that passed a check.
 //!
 //! Invariants: an address is read or written by the runtime only after a check against the map of allocations, or by the owner of the
 //! allocation; freed memory is not served again at once.
@@ -16,6 +16,7 @@ mod left;
 mod linear;
 mod mapped;
 mod ranges;
+mod refused;
 mod reserve;
 pub(crate) mod space;
 mod undo;

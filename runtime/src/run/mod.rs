@@ -3,6 +3,7 @@
 //! None of it knows memory, modules or grids.
 
 mod backend;
+mod beside;
 mod clock;
 mod output;
 mod quiet;
@@ -14,6 +15,8 @@ mod tier;
 mod trace;
 
 pub use backend::Backend;
+pub use beside::Beside;
+pub(crate) use beside::OfStream;
 pub(crate) use clock::Moment;
 pub(crate) use handloom_interp::order::StartOrder as Order;
 pub(crate) use output::Printer;

@@ -21,9 +21,8 @@ use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
 use crate::error::Lack;
 use crate::grid::{Ended, Grid};
-use crate::launch::Beside;
 use crate::lock::lock;
-use crate::run::{Silence, Turns};
+use crate::run::{Beside, Silence, Turns};
 
 /// Turns in which a unit only waits before another one is started.
 const PATIENCE: u32 = 2;

@@ -9,11 +9,10 @@ use super::grid::{Crew, Finished, Shared, TURNS, Turn, work};
 use crate::device::Pool;
 use crate::error::Lack;
 use crate::grid::{Ended, Grid};
-use crate::launch::Beside;
 use crate::lock::lock;
 use crate::memory::Space;
 use crate::module::{Program, SMALL_NS};
-use crate::run::Tier;
+use crate::run::{Beside, Tier};
 
 /// How many ctas of a launch that rests keep their memory, and how many bytes of local memory they keep at most.
 const RESTING_CTAS: usize = 8;

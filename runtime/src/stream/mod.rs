@@ -21,5 +21,4 @@ mod stream;
 pub use context::Context;
 pub use error::StreamError;
 pub use event::Event;
-pub(crate) use queue::queues;
 pub use stream::{Pending, Stream};

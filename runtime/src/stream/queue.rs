@@ -14,17 +14,10 @@ use std::time::{Duration, Instant};
 
 use crate::error::Lack;
 use crate::lock::lock;
+use crate::run::OfStream;
 
 /// How long a thread looks for what it waits for before it sleeps: to be woken takes about as long.
 const SPIN: Duration = Duration::from_micros(15);
-
-/// Queues of the process.
-static QUEUES: AtomicUsize = AtomicUsize::new(0);
-
-/// How many queues there are in the process.
-pub(crate) fn queues() -> usize {
-    QUEUES.load(Ordering::SeqCst)
-}
 
 /// One thing to do, and what must have been passed before.
 pub(super) struct Item<W> {
@@ -47,6 +40,7 @@ pub(super) struct Queue<W> {
     came: Condvar,
     /// More was passed.
     went: Condvar,
+    _stream: OfStream,
 }
 
 struct State<W> {
@@ -120,17 +114,10 @@ impl<W> Place<W> {
     }
 }
 
-impl<W> Drop for Queue<W> {
-    fn drop(&mut self) {
-        QUEUES.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
 impl<W: Send + 'static> Queue<W> {
     pub(super) fn new() -> Arc<Queue<W>> {
         let state = State { items: VecDeque::new(), has_thread: false, sleeps: false, is_closed: false };
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        QUEUES.fetch_add(1, Ordering::SeqCst);
         Arc::new(Queue {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             state: Mutex::new(state),
@@ -139,6 +126,7 @@ impl<W: Send + 'static> Queue<W> {
             n_waiting: AtomicUsize::new(0),
             came: Condvar::new(),
             went: Condvar::new(),
+            _stream: OfStream::begin(),
         })
     }
 
