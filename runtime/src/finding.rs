@@ -107,7 +107,7 @@ impl Footprint {
     /// Of ranges that are known.
     pub fn of(mut all: Vec<Touched>) -> Footprint {
         all.sort_by_key(|t| t.address);
-        Footprint { all: all.into(), ..Footprint::default() }
+        Footprint { all: all.into(), areas: Areas { is_all: true, ..Areas::default() }, ..Footprint::default() }
     }
 
     /// Of areas whose places are told before somebody asks ([`tell_places`](Self::tell_places)).
@@ -117,7 +117,7 @@ impl Footprint {
 
     /// Whether the launch has touched nothing else.
     pub fn is_all(&self) -> bool {
-        self.areas.is_all || self.areas.list.is_empty()
+        self.areas.is_all
     }
 
     /// What was known before.
