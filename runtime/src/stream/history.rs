@@ -126,7 +126,7 @@ impl History {
             // What was worked out since is counted too.
             let of = |done: &Done| done.touched.len().max(1);
             self.ranges = self.done.iter().map(of).sum();
-            while self.ranges > MOST / 2 || self.done.len() > MOST_WORK / 2 {
+            while self.done.len() > 1 && (self.ranges > MOST / 2 || self.done.len() > MOST_WORK / 2) {
                 self.ranges -= of(&self.done.remove(0));
             }
         }

@@ -119,7 +119,8 @@ impl Area {
     }
 }
 
-fn number(n: i128) -> u64 {
+/// An address; what is beyond all of them is the last one.
+pub(super) fn number(n: i128) -> u64 {
     u64::try_from(n).unwrap_or(u64::MAX)
 }
 

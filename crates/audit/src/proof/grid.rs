@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use handloom_ir::simt::Function;
 
 use super::Part;
-use super::area::{Area, Areas, is_plain, joined};
+use super::area::{Area, Areas, is_plain, joined, number};
 use super::mask::Mask;
 use super::own::{Anywhere, Atomics, Cells, Kind, Now};
 use super::value::{Known, PARTS, SHARED, Shape};
@@ -141,7 +141,6 @@ impl Global {
             }
             list.extend(area);
         }
-        let number = |x: i128| u64::try_from(x).unwrap_or(u64::MAX);
         let others = joined(others).into_iter().map(|(from, end)| (number(from), number(end))).collect();
         Areas { list, is_all, others, is_anywhere, reads_anywhere: self.apart.reads }
     }
