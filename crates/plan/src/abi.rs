@@ -108,8 +108,13 @@ pub struct CtaBlock {
     /// What code gets the address of.
     pub ctx: CtaCtx,
     /// Vectors that have no register of the host.
-    pub vectors: [u8; CtaBlock::VECTORS],
+    pub vectors: Vectors,
 }
+
+/// Room for vectors, none of which lies in two lines of the cache.
+#[repr(C, align(64))]
+#[derive(Clone, Debug)]
+pub struct Vectors([u8; CtaBlock::VECTORS]);
 
 impl CtaBlock {
     /// Bytes for vectors.
@@ -117,7 +122,7 @@ impl CtaBlock {
 
     /// With vectors of zeros.
     pub const fn new(ctx: CtaCtx) -> CtaBlock {
-        CtaBlock { ctx, vectors: [0; CtaBlock::VECTORS] }
+        CtaBlock { ctx, vectors: Vectors([0; CtaBlock::VECTORS]) }
     }
 }
 

@@ -19,6 +19,7 @@ use iced_x86::Code;
 use crate::access::{Indices, Joints};
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
+use crate::awaited::awaited;
 use crate::bands::is_on_vectors;
 use crate::calls::Calls;
 use crate::emit::*;
@@ -160,6 +161,7 @@ fn made(
         proven: Vec::new(),
         indices: Indices::none(plan.func.regs.len()),
         bundles: bundles(&plan, &found, &uses),
+        awaited: if a.has_wide_vectors() { Vec::new() } else { awaited(&plan, &found) },
         places: found,
         uses,
         folds: HashMap::new(),

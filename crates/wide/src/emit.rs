@@ -102,6 +102,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) cold: Vec<Cold>,
     /// Tests that are made after all blocks.
     pub(crate) elsewhere: Vec<Elsewhere>,
+    /// By block, if it is known: vectors that hold something for lanes which wait elsewhere while it runs.
+    pub(crate) awaited: Vec<u32>,
     /// Addresses in general registers, some of which may have been written since.
     pub(crate) held: Vec<Held>,
     /// By block that a loop goes back to: where it goes if the launch is to stop.

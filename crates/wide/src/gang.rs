@@ -33,6 +33,10 @@ use crate::table::{constant, has_scalar_code};
 
 /// How many warps may go side by side, the best first, with the most instructions times warps of a way: more would be long code.
 const SIZES: [(usize, usize); 3] = [(8, 64), (4, 400), (2, 400)];
+/// The same in pairs of vectors of 256 bits, of which sixteen registers hold few.
+const SIZES_OF_PAIRS: [(usize, usize); 2] = [(4, 64), (2, 400)];
+/// Vectors in use at one time up to which instructions of several warps stand side by side in such pairs.
+const MOST_OF_PAIRS: u32 = 7;
 /// Where only the first warp does something in a turn.
 const ALONE: [(usize, usize); 1] = [(1, 400)];
 /// More warps than this go side by side only where nothing is tested.
@@ -73,6 +77,8 @@ pub(crate) struct Gang {
     places: Vec<Vec<Place>>,
     /// Where values begin, by number of the instruction in the way: a register, and by warp where it lives from then on.
     moves: Vec<(usize, usize, Vec<Place>)>,
+    /// The values of the way, where somebody asks how long vectors are in use.
+    alive: Vec<Alive>,
     /// A vector that no value of the way takes.
     spare: Option<u8>,
     /// Registers that are read from their homes first.
@@ -164,6 +170,15 @@ struct Life {
     end: usize,
 }
 
+/// A value, and its vectors by bit from the first that holds registers: of each warp, or the same ones for all.
+#[derive(Clone)]
+struct Alive {
+    life: Life,
+    vectors: Vec<u32>,
+    /// Whether it stays while other warps go their way.
+    stays: bool,
+}
+
 /// Those of all values.
 #[derive(Default)]
 struct Lives {
@@ -216,6 +231,30 @@ impl Gang {
         matches!(self.end, End::Branch(b, ..) if b == block)
     }
 
+    /// Vectors that somebody reads after instructions were done for a warp, those of two numbers and all between. `of_all`: done for all warps.
+    fn alive_after(&self, member: usize, (first, last): (usize, usize), of_all: bool) -> u32 {
+        let mut live = 0;
+        for a in &self.alive {
+            for (m, vectors) in a.vectors.iter().enumerate() {
+                // Warps behind this one still have the instructions before them, and so has what all of them read.
+                let is_shared = a.vectors.len() == 1;
+                let is_done = self.by_warp || of_all || if is_shared { member + 1 == self.warps } else { m <= member };
+                let done = if is_done { last } else { first - 1 };
+                if a.stays || a.life.start <= last && a.life.end > done {
+                    live |= vectors;
+                }
+            }
+        }
+        live
+    }
+
+    /// The most vectors that are in use at one time.
+    fn most_in_use(&self) -> u32 {
+        let at = |n: usize| self.alive.iter().filter(move |a| a.life.start <= n && a.life.end >= n);
+        let count = |n: usize| at(n).flat_map(|a| &a.vectors).map(|v| v.count_ones()).sum();
+        self.alive.iter().map(|a| count(a.life.start)).max().unwrap_or(0)
+    }
+
     /// The blocks that it may go on with.
     fn successors(&self) -> Vec<usize> {
         match self.end {
@@ -231,7 +270,7 @@ impl Emit<'_> {
     pub(crate) fn find_gangs(&mut self) -> (Vec<Gang>, Vec<Team>) {
         let mut teams = Vec::new();
         let threads = self.plan.facts.shape.ntid.iter().product::<u32>();
-        if !self.a.has_wide_vectors() || !threads.is_multiple_of(32) || self.turns.is_none() || self.head.is_none() {
+        if !threads.is_multiple_of(32) || self.turns.is_none() || self.head.is_none() {
             return (Vec::new(), teams);
         }
         let n_warps = (threads / 32) as usize;
@@ -241,7 +280,11 @@ impl Emit<'_> {
             // Those that have something to do in the turn, where that is a constant.
             let head = self.head.as_ref().filter(|_| !self.counts());
             let active = head.and_then(|h| h.n_active(self.plan, start)).unwrap_or(n_warps);
-            let sizes = if active == 1 && n_warps > 1 { &ALONE[..] } else { &SIZES };
+            let sizes = match active {
+                1 if n_warps > 1 => &ALONE[..],
+                _ if self.a.has_wide_vectors() => &SIZES,
+                _ => &SIZES_OF_PAIRS,
+            };
             for &(size, most) in sizes.iter().filter(|s| s.0 <= n_warps.min(active)) {
                 let before = search.ways.len();
                 search.path.clear();
@@ -279,7 +322,12 @@ impl Emit<'_> {
         if self.length(way) * size > most || size > LARGE && !way.tests.is_empty() {
             return None;
         }
-        let gang = Gang { label: self.a.label(), ..self.places_of_gang(way, size)? };
+        let mut gang = self.places_of_gang(way, size)?;
+        let is_crowded = !self.a.has_wide_vectors() && gang.most_in_use() > MOST_OF_PAIRS;
+        if is_crowded && !way.by_warp && matches!(way.end, End::Place(_)) {
+            gang = self.places_of_gang(&Gang { by_warp: true, ..way.clone() }, size)?;
+        }
+        gang.label = self.a.label();
         search.path.push(start);
         for to in gang.successors() {
             self.ways_from(to, size, most, search)?;
@@ -360,6 +408,7 @@ impl Emit<'_> {
             folds: HashMap::new(),
             places: Vec::new(),
             moves: Vec::new(),
+            alive: Vec::new(),
             spare: None,
             enters: Vec::new(),
             leaves: Vec::new(),
@@ -458,7 +507,8 @@ impl Emit<'_> {
         let is_far = |i: &Inst| AccessClass::of(i).is_some_and(|c| c.space != StateSpace::Shared);
         let n_reads = insts().filter(|i| matches!(i.op, Op::Load { .. }) && is_far(i)).count();
         let writes = insts().any(|i| matches!(i.op, Op::Store { .. }) && is_far(i));
-        matches!(way.end, End::Place(_)) && n_reads > 2 && writes && self.length(way) <= SHORT
+        let pays = !self.a.has_wide_vectors() || n_reads > 2 && writes;
+        matches!(way.end, End::Place(_)) && pays && self.length(way) <= SHORT
     }
 
     fn is_in_vectors(&self, r: Reg) -> bool {
@@ -649,6 +699,11 @@ impl Emit<'_> {
                 gang.moves.push((life.start, r, (0..size).map(of_warp).collect()));
             }
             taken = vectors.iter().fold(taken, |t, v| t | 1 << v);
+            if !self.a.has_wide_vectors() {
+                let bits = |v: &[u8]| v.iter().fold(0, |m, v| m | 1 << (v - FIRST_VECTOR));
+                let of = vectors.chunks(parts).take(copies).map(bits).collect();
+                gang.alive.push(Alive { life, vectors: of, stays: way.by_warp && way.common[r] });
+            }
             active.push((life, vectors));
         }
         gang.moves.sort_by_key(|m| m.0);

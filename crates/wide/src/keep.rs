@@ -70,6 +70,9 @@ impl Emit<'_> {
         if !self.in_part {
             return live;
         }
+        if let Some(held) = self.awaited.get(b) {
+            return live | held >> FIRST_VECTOR;
+        }
         let across = self.calls.across.unwrap_or_else(|| {
             (0..self.f.regs.len()).filter(|r| self.places.is_own[*r]).fold(0, |m, r| m | self.vectors(r))
         });

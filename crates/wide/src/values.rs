@@ -177,7 +177,7 @@ impl Emit<'_> {
 
     /// Whether a vector for one instruction holds a word of the stack already: where warps go side by side, those are the same for all.
     fn has_spread(&mut self, ty: Ty, to: Register, m: Mem) -> bool {
-        let fits = !self.members.is_empty() && m.is_of_stack();
+        let fits = !self.members.is_empty() && m.is_of_stack() && self.a.has_wide_vectors();
         self.spreads.retain(|s| self.a.still_holds(s.1, s.3));
         if !fits {
             self.spreads.clear();
@@ -297,9 +297,10 @@ impl Emit<'_> {
         }
     }
 
-    /// Whether a vector of a register that lives in one block alone holds nothing for lanes that wait elsewhere.
+    /// Whether a vector of a register holds nothing for lanes that wait elsewhere: that of one that lives in this block alone, or any where that is known.
     fn is_unshared(&self, r: Reg, vector: u8) -> bool {
-        !self.places.is_own[r.idx()] && self.places.kept >> vector & 1 == 0
+        let of_block = !self.places.is_own[r.idx()] && self.places.kept >> vector & 1 == 0;
+        of_block || self.awaited.get(self.at.0).is_some_and(|held| held >> vector & 1 == 0)
     }
 
     /// After a part of a result was written to `out`.

@@ -224,9 +224,14 @@ impl Asm {
     }
 
     /// `yes` where the lanes of the mask are ones, else `no`.
-    fn blend(&mut self, no: Register, yes: Register, mask: Register) -> Register {
+    fn blend(&mut self, no: Register, yes: impl Into<Rm>, mask: Register) -> Register {
+        const BLEND: Code = Code::VEX_Vpblendvb_ymm_ymm_ymmm256_ymm;
         let t = self.temp();
-        self.put(Instruction::with4(Code::VEX_Vpblendvb_ymm_ymm_ymmm256_ymm, t, no, yes, mask), None);
+        let (made, mem) = match yes.into() {
+            Rm::Reg(r) => (Instruction::with4(BLEND, t, no, r, mask), None),
+            Rm::Mem(m) => (Instruction::with4(BLEND, t, no, self.memory(m), mask), Some(m)),
+        };
+        self.put(made, mem);
         t
     }
 
@@ -287,6 +292,10 @@ impl Asm {
 
     fn rm_of(&mut self, s: Source, h: usize) -> Rm {
         match s {
+            // A register that something is in stays so for what is read once.
+            Source::Vector(v) if v >= 8 && self.n().cache.is_full_without(Value::Half(v, h as u8)) => {
+                Rm::Mem(Value::Half(v, h as u8).slot())
+            }
             Source::Vector(v) => Rm::Reg(self.half_of_vector(v, h)),
             Source::Mem(m) => Rm::Mem(m.behind(32 * h as i32)),
             Source::Made(r) => Rm::Reg(r),
@@ -294,9 +303,10 @@ impl Asm {
     }
 
     fn in_register(&mut self, s: Source, h: usize) -> Register {
-        match self.rm_of(s, h) {
-            Rm::Reg(r) => r,
-            Rm::Mem(m) => self.x2(Code::VEX_Vmovdqu_ymm_ymmm256, m),
+        match s {
+            Source::Vector(v) => self.half_of_vector(v, h),
+            Source::Mem(m) => self.x2(Code::VEX_Vmovdqu_ymm_ymmm256, m.behind(32 * h as i32)),
+            Source::Made(r) => r,
         }
     }
 

@@ -242,11 +242,16 @@ impl Emit<'_> {
         Src { at: At::Given(zmm(scratch)), ..s }
     }
 
-    /// Mask registers of the lanes of a warp that do what is guarded, from its word. Clobbers `eax`.
-    pub(crate) fn set_masks_of(&mut self, table: u32, ty: Ty) {
+    /// The word of the lanes of the warp that the head wrote down. Clobbers `rax`, which the place goes by.
+    pub(crate) fn word_of_lanes(&mut self, table: u32) -> Mem {
         self.load32(EAX, warp(std::mem::offset_of!(handloom_plan::abi::WarpCtx, warp)));
         self.a.imm8(Code::Shl_rm32_imm8, EAX, 2);
-        let m: Mem = ctx(table).plus(RAX);
+        ctx(table).plus(RAX)
+    }
+
+    /// Mask registers of the lanes of a warp that do what is guarded, from its word. Clobbers `eax`.
+    pub(crate) fn set_masks_of(&mut self, table: u32, ty: Ty) {
+        let m = self.word_of_lanes(table);
         if ty == Ty::B64 {
             for (q, k) in (0..).zip([Register::K1, Register::K2, Register::K3, Register::K4]) {
                 self.a.op2(Code::VEX_Kmovb_kr_km8, k, m.behind(q));

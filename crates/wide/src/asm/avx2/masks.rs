@@ -110,17 +110,22 @@ impl Asm {
 
     /// Lanes of ones where bits of a word, which each lane has, are set.
     fn lanes_of_bits(&mut self, bits: Register, lanes: Lanes, first: u32) -> Register {
+        let c = self.bits_of_lanes(lanes, first);
+        if first + if lanes == Lanes::Q { 4 } else { 8 } > 32 {
+            self.lacks("a bug: a mask of lanes above the last one");
+        }
+        let kept = self.x3(Code::VEX_Vpand_ymm_ymm_ymmm256, bits, c);
+        self.x3(Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256, kept, c)
+    }
+
+    /// The bit of each lane from one on, in lanes of 32 or 64 bits.
+    pub(super) fn bits_of_lanes(&mut self, lanes: Lanes, first: u32) -> Mem {
         let bit = |i: u32| 1u32.checked_shl(first + i).unwrap_or(0);
         let c = match lanes {
             Lanes::Q => self.words(std::array::from_fn(|i| bit(i as u32 % 8 / 2))),
             _ => self.words(std::array::from_fn(|i| bit(i as u32 % 8))),
         };
-        if first + if lanes == Lanes::Q { 4 } else { 8 } > 32 {
-            self.lacks("a bug: a mask of lanes above the last one");
-        }
-        let c = Mem::constant(c, 0);
-        let kept = self.x3(Code::VEX_Vpand_ymm_ymm_ymmm256, bits, c);
-        self.x3(Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256, kept, c)
+        Mem::constant(c, 0)
     }
 
     /// A piece of a mask in a register, which must not be written.

@@ -8,7 +8,7 @@ use iced_x86::{Code, Instruction, Register};
 use super::super::{Asm, Mem, Ops2, Rm, low32};
 use super::masks::low;
 use super::state::Value;
-use super::state::{BYTES, Lanes, Ops, halves, slot};
+use super::state::{BYTES, Lanes, Ops, Source, halves, slot};
 
 const LOAD: Code = Code::VEX_Vmovdqu_ymm_ymmm256;
 const STORE: Code = Code::VEX_Vmovdqu_ymmm256_ymm;
@@ -47,12 +47,11 @@ impl Asm {
                 let code = if o.code == EVEX_Vmovd_rm32_xmm { VEX_Vmovd_rm32_xmm } else { VEX_Vmovq_rm64_xmm };
                 self.raw2(code, o.out.reg, low(x).into());
             }
-            EVEX_Vmovd_xmm_rm32 | EVEX_Vmovq_xmm_rm64 => {
-                let t = self.temp();
-                let code = if o.code == EVEX_Vmovd_xmm_rm32 { VEX_Vmovd_xmm_rm32 } else { VEX_Vmovq_xmm_rm64 };
-                self.raw2(code, low(t), o.rm);
-                self.set_halves(o.out, Lanes::D, &[t]);
-            }
+            EVEX_Vmovd_xmm_rm32 => self.loaded_some(o, VEX_Vmovd_xmm_rm32),
+            EVEX_Vmovq_xmm_rm64 => self.loaded_some(o, VEX_Vmovq_xmm_rm64),
+            EVEX_Vmovq_xmm_xmmm64 => self.loaded_some(o, VEX_Vmovq_xmm_xmmm64),
+            EVEX_Vmovdqu32_xmm_k1z_xmmm128 => self.loaded_some(o, VEX_Vmovdqu_xmm_xmmm128),
+            EVEX_Vmovdqu32_ymm_k1z_ymmm256 => self.loaded_some(o, LOAD),
             VEX_Vaddss_xmm_xmm_xmmm32 | VEX_Vaddsd_xmm_xmm_xmmm64 => {
                 let a = self.half(o.a, 0);
                 let b = self.low_of(o.rm);
@@ -81,9 +80,37 @@ impl Asm {
         }
     }
 
+    /// The first lanes of a vector, from memory or a general register; the others are zero.
+    fn loaded_some(&mut self, o: Ops, code: Code) {
+        if matches!(o.rm, Rm::Reg(r) if r.is_vector_register()) {
+            self.lacks(format!("{:?} between vectors", o.code));
+        }
+        let t = self.temp();
+        self.raw2(code, if code == LOAD { t } else { low(t) }, o.rm);
+        self.set_halves(o.out, Lanes::D, &[t]);
+    }
+
     fn loaded(&mut self, o: Ops, lanes: Lanes, masked: Code) {
         let b = self.source(o.rm, lanes);
-        let is_masked_load = o.out.mask != Register::None && matches!(o.rm, Rm::Mem(m) if !m.is_own());
+        let is_masked = o.out.mask != Register::None;
+        let is_masked_load = is_masked && matches!(o.rm, Rm::Mem(m) if !m.is_own());
+        // What the code owns is read as the blend reads it.
+        if is_masked
+            && !is_masked_load
+            && let Source::Mem(m) = b
+        {
+            let (v, n) = halves(o.out.reg);
+            for h in 0..n {
+                let pins = self.n().cache.pins();
+                let mask = self.piece(o.out.mask, lanes, h);
+                let old = self.half_of_vector(v, h);
+                let r = self.blend(old, m.behind(32 * h as i32), mask);
+                self.set(Value::Half(v, h as u8), r);
+                self.n().cache.unpin(pins);
+            }
+            self.end_write(v, n);
+            return;
+        }
         self.each(o.out, lanes, |s, h| match s.rm_of(b, h) {
             Rm::Mem(m) if is_masked_load => {
                 let mask = s.piece(o.out.mask, lanes, h);
@@ -101,6 +128,10 @@ impl Asm {
         match o.code {
             EVEX_Vmovdqu32_zmmm512_k1z_zmm => self.stored(o, Lanes::D, VEX_Vpmaskmovd_m256_ymm_ymm),
             EVEX_Vmovdqu64_zmmm512_k1z_zmm => self.stored(o, Lanes::Q, VEX_Vpmaskmovq_m256_ymm_ymm),
+            EVEX_Vmovd_rm32_xmm => self.stored_some(o, VEX_Vmovd_rm32_xmm),
+            EVEX_Vmovq_xmmm64_xmm => self.stored_some(o, VEX_Vmovq_xmmm64_xmm),
+            EVEX_Vmovdqu32_xmmm128_k1z_xmm => self.stored_some(o, VEX_Vmovdqu_xmmm128_xmm),
+            EVEX_Vmovdqu32_ymmm256_k1z_ymm => self.stored_some(o, STORE),
             EVEX_Vpmovdb_xmmm128_k1z_zmm if o.mask == Register::None => {
                 let x = self.bytes_of(o.reg);
                 self.raw_store(VEX_Vmovdqu_xmmm128_xmm, o.mem, x);
@@ -118,6 +149,47 @@ impl Asm {
             other => self.lacks(format!("{other:?}")),
         }
         self.drop_masks();
+    }
+
+    /// The first lanes of a vector.
+    fn stored_some(&mut self, o: Ops2, code: Code) {
+        if o.mask != Register::None {
+            self.lacks(format!("{:?} under a mask", o.code));
+        }
+        let r = self.half(o.reg, 0);
+        self.raw_store(code, o.mem, if code == STORE { r } else { low(r) });
+    }
+
+    /// Vectors that follow each other in memory, for the lanes of a word in memory: without a mask where that names all of them. Clobbers flags.
+    pub fn store_row(&mut self, m: Mem, rows: &[Register], lanes: Mem, is_wide: bool) {
+        self.n().cache.begin();
+        let (width, per, masked) = if is_wide {
+            (Lanes::Q, 4, Code::VEX_Vpmaskmovq_m256_ymm_ymm)
+        } else {
+            (Lanes::D, 8, Code::VEX_Vpmaskmovd_m256_ymm_ymm)
+        };
+        // All registers that either way needs are there before they part.
+        let [bits, mask] = [self.temp(), self.temp()];
+        let halves = |(i, r): (usize, &Register)| (0..2).map(move |h| (2 * i + h, *r, h)).collect::<Vec<_>>();
+        let list: Vec<(usize, Register, usize)> = rows.iter().enumerate().flat_map(halves).collect();
+        let list: Vec<(usize, Register)> = list.into_iter().map(|(k, r, h)| (k, self.half(r, h))).collect();
+        let at = |k: usize| m.behind(32 * k as i32);
+        let [some, done] = [self.label(), self.label()];
+        self.imm(Code::Cmp_rm32_imm8, lanes, -1);
+        self.jump_inside(Code::Jne_rel32_64, some);
+        list.iter().for_each(|(k, r)| self.raw_store(STORE, at(*k), *r));
+        self.jump_inside(Code::Jmp_rel32_64, done);
+        self.bind_inside(some);
+        self.raw2(Code::VEX_Vpbroadcastd_ymm_xmmm32, bits, lanes.into());
+        for (k, r) in list {
+            let c = self.bits_of_lanes(width, per * k as u32);
+            self.raw3(Code::VEX_Vpand_ymm_ymm_ymmm256, mask, bits, c.into());
+            self.raw3(Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256, mask, mask, c.into());
+            let m = at(k);
+            let made = Instruction::with3(masked, self.memory(m), mask, r);
+            self.put(made, Some(m));
+        }
+        self.bind_inside(done);
     }
 
     fn stored(&mut self, o: Ops2, lanes: Lanes, masked: Code) {

@@ -145,6 +145,11 @@ impl Cache {
         self.held.iter().position(|h| h.values.iter().any(|(x, _)| *x == v))
     }
 
+    /// Whether every register holds something, and none of them a value: it is at its slot.
+    pub(crate) fn is_full_without(&self, v: Value) -> bool {
+        self.held.iter().all(|h| !h.values.is_empty()) && self.find(v).is_none()
+    }
+
     pub(crate) fn forget(&mut self, v: Value) {
         self.held.iter_mut().for_each(|h| h.values.retain(|(x, _)| *x != v));
     }
