@@ -12,6 +12,7 @@
 //!   bit is not set, each warp tests by itself.
 
 mod code;
+mod ends;
 mod fixed;
 mod lanes;
 mod row;
@@ -118,6 +119,8 @@ pub(crate) struct Head {
     pub(crate) same: Vec<Option<u32>>,
     /// By register: of one that is linear, the words of its value in warp 0 and of its step.
     linear: Vec<Option<(u32, u32)>>,
+    /// By register: of one that is linear by a step that the launch decides, two words of how far it is from warp 0 to the last one, down and up.
+    reach: Vec<Option<u32>>,
     /// By register: its step, if that is a constant.
     number: Vec<Option<i64>>,
     /// By register: whether it is linear and needs words in the context only where somebody asks for them.
@@ -287,6 +290,7 @@ impl Head {
             same: vec![None; n],
             linear: vec![None; n],
             number: vec![None; n],
+            reach: vec![None; n],
             lean: vec![false; n],
             insts: Vec::new(),
             checks: Vec::new(),
@@ -518,6 +522,7 @@ impl Head {
             }
         }
         self.insts = made;
+        self.give_reaches(plan);
         // What has no words is not tested.
         let has = |v: Val, h: &Head| reg(v).is_none_or(|r| h.same[r.idx()].is_some() || h.linear[r.idx()].is_some());
         let groups = std::mem::take(&mut self.groups);

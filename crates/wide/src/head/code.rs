@@ -3,19 +3,16 @@
 use std::mem::offset_of;
 
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
-use handloom_ir::types::{Cmp, Int, Order, Sreg, StateSpace, Ty};
+use handloom_ir::types::{Cmp, Order, StateSpace, Ty};
 use handloom_plan::abi::WarpCtx;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use super::{DECIDED, FRAME_WORDS, Group, Guard, Head, Idle, reg, tid_step};
+use super::{DECIDED, FRAME_WORDS, Group, Guard, Head, Idle, reg};
 use crate::access::{Access, Limits};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, low32};
 use crate::emit::*;
-
-const R8: Register = Register::R8;
-const R9: Register = Register::R9;
 
 impl Head {
     /// The bits that the launch decides.
@@ -123,6 +120,9 @@ impl Emit<'_> {
             }
         }
         self.in_rax = None;
+        if !by_cta {
+            self.launched_steps(head);
+        }
         let [broken, end] = std::array::from_fn(|_| self.a.label());
         if by_cta {
             let in_row = head.row.as_ref().map_or([].as_slice(), |r| &r.checks);
@@ -177,123 +177,6 @@ impl Emit<'_> {
             Op::Cvta { space, to_space } => self.scalar_cvta(inst, space, to_space),
             Op::Load { .. } => self.access(inst),
             op => self.address(inst.dst[0], op),
-        }
-    }
-
-    /// The step of a linear value.
-    fn step(&mut self, head: &Head, inst: &Inst) {
-        let Some((_, to)) = inst.dst.first().and_then(|d| head.linear[d.idx()]) else { return };
-        if head.number[inst.dst[0].idx()].is_some() {
-            return;
-        }
-        self.in_rax = None;
-        let ty = self.f.regs[inst.dst[0].idx()];
-        match inst.op {
-            Op::Sreg(Sreg::Warpid) => self.a.number(RAX, 1),
-            Op::Sreg(Sreg::Tid(i)) => {
-                let step = tid_step(i, &self.plan.facts.shape).unwrap_or(0);
-                self.a.number(RAX, step.cast_unsigned());
-            }
-            Op::Cvta { .. } => self.step_of(head, inst.src[0], RAX),
-            Op::Pure(op) => match op {
-                Pure::Add(_) | Pure::Sub(_) => {
-                    self.step_of(head, inst.src[0], RAX);
-                    self.step_of(head, inst.src[1], RCX);
-                    let code = if matches!(op, Pure::Add(_)) { Code::Add_r64_rm64 } else { Code::Sub_r64_rm64 };
-                    self.a.op2(code, RAX, RCX);
-                }
-                Pure::Mul(_) | Pure::MulWide(_) => {
-                    let is_linear = |v: Val| reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
-                    let (a, b) = if is_linear(inst.src[0]) { (0, 1) } else { (1, 0) };
-                    self.step_of(head, inst.src[a], RAX);
-                    self.lane_value(inst.src[b], 0, RCX);
-                    if matches!(op, Pure::MulWide(Int { signed: true, .. })) {
-                        self.a.op2(Code::Movsxd_r64_rm32, RCX, ECX);
-                    }
-                    self.a.op2(Code::Imul_r64_rm64, RAX, RCX);
-                }
-                Pure::Shl(_) => {
-                    self.step_of(head, inst.src[0], RAX);
-                    let by = crate::table::constant(inst.src[1]).unwrap_or(0);
-                    self.a.imm8(Code::Shl_rm64_imm8, RAX, by as u32);
-                }
-                _ => self.step_of(head, inst.src[0], RAX),
-            },
-            _ => self.a.number(RAX, 0),
-        }
-        if ty == Ty::B32 {
-            // A step of 32 bits is one modulo their width.
-            self.a.op2(Code::Movsxd_r64_rm32, RAX, EAX);
-        }
-        self.store64(ctx(to), RAX);
-    }
-
-    fn step_of(&mut self, head: &Head, v: Val, to: Register) {
-        let linear = reg(v).and_then(|r| Some((head.linear[r.idx()]?, head.number[r.idx()])));
-        match linear {
-            Some((_, Some(n))) => self.a.number(to, n.cast_unsigned()),
-            Some(((_, at), None)) => self.load64(to, ctx(at)),
-            None => self.a.number(to, 0),
-        }
-    }
-
-    /// The lowest value of all lanes of the CTA in `rax` and the highest in `rcx`, as 64-bit numbers; to `wraps` if a 32-bit one wraps, or the step is
-    /// long. `group`: of one group of the shape; else of all of them. Uses `rdx`, `rsi`.
-    fn ends(&mut self, head: &Head, v: Val, signed: bool, group: Option<usize>, wraps: Label) {
-        let Some(shape) = self.shape(v) else { return };
-        let is_short = self.ty(v) != Ty::B64;
-        let last = i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32)) - 1;
-        let groups = group.map_or(0..shape.groups(), |g| g..g + 1);
-        for (k, g) in groups.enumerate() {
-            let (mut lo, mut hi) = shape.span(g);
-            let (low, high) = if k == 0 { (RAX, RCX) } else { (R8, R9) };
-            self.lane_value(v, shape.first_lane(g), low);
-            if is_short && signed {
-                self.a.op2(Code::Movsxd_r64_rm32, low, low32(low));
-            }
-            self.a.op2(Code::Mov_r64_rm64, high, low);
-            let is_linear = reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
-            let reach =
-                reg(v).and_then(|r| head.number[r.idx()]).and_then(|n| i32::try_from(n.checked_mul(last)?).ok());
-            if let Some(reach) = reach {
-                (lo, hi) = (lo + i64::from(reach.min(0)), hi + i64::from(reach.max(0)));
-            } else if is_linear {
-                self.step_of(head, v, RDX);
-                self.a.op2(Code::Movsxd_r64_rm32, RSI, EDX);
-                self.a.op2(Code::Cmp_r64_rm64, RSI, RDX);
-                self.a.jump(Code::Jne_rel32_64, wraps);
-                self.a.op2i(Code::Imul_r64_rm64_imm32, RDX, RDX, last as u32);
-                // Down or up.
-                let up = self.a.label();
-                self.a.op2(Code::Test_rm64_r64, RDX, RDX);
-                self.a.op2(Code::Mov_r64_rm64, RSI, RDX);
-                // Flags stay.
-                self.a.imm(Code::Mov_rm64_imm32, RDX, 0);
-                self.a.jump(Code::Jns_rel32_64, up);
-                self.a.op2(Code::Xchg_rm64_r64, RSI, RDX);
-                self.a.bind(up);
-                self.a.op2(Code::Add_r64_rm64, low, RDX);
-                self.a.op2(Code::Add_r64_rm64, high, RSI);
-            }
-            self.ends_in_row(head, v, low, high);
-            for (r, by) in [(low, lo), (high, hi)] {
-                self.add_number(r, by);
-                if is_short {
-                    if signed {
-                        self.a.op2(Code::Movsxd_r64_rm32, RDX, low32(r));
-                    } else {
-                        self.a.op2(Code::Mov_r32_rm32, EDX, low32(r));
-                    }
-                    self.a.op2(Code::Cmp_r64_rm64, RDX, r);
-                    self.a.jump(Code::Jne_rel32_64, wraps);
-                }
-            }
-            if k > 0 {
-                self.a.op2(Code::Cmp_r64_rm64, R8, RAX);
-                self.a.op2(Code::Cmovl_r64_rm64, RAX, R8);
-                self.a.op2(Code::Cmp_r64_rm64, R9, RCX);
-                self.a.op2(Code::Cmovg_r64_rm64, RCX, R9);
-            }
         }
     }
 
@@ -447,57 +330,6 @@ impl Emit<'_> {
         self.store64(ctx(idle.word), RAX);
     }
 
-    /// What is known of a comparison in all lanes of the CTA, in `eax`.
-    fn decide_comparison(&mut self, head: &Head, inst: &Inst, cmp: Cmp, int: Int) {
-        let [unknown, end] = std::array::from_fn(|_| self.a.label());
-        let hold = |k: u32| ctx(FRAME_WORDS + 8 * (head.spare + 16 + k));
-        self.ends(head, inst.src[1], int.signed, None, unknown);
-        self.store64(hold(0), RAX);
-        self.store64(hold(1), RCX);
-        self.ends(head, inst.src[0], int.signed, None, unknown);
-        self.load64(R8, hold(0));
-        self.load64(R9, hold(1));
-        // `a` is in `rax..=rcx`, `b` in `r8..=r9`, all of them numbers of 33 bits.
-        let bits = |e: &mut Self, first: Register, second: Register, code: Code, bit: u32| {
-            let no = e.a.label();
-            e.a.op2(Code::Cmp_r64_rm64, first, second);
-            e.a.jump(code, no);
-            e.a.imm(Code::Or_rm32_imm32, EDX, bit.cast_signed());
-            e.a.bind(no);
-        };
-        self.a.number(RDX, 0);
-        let (lo, hi, lo2, hi2) = (RAX, RCX, R8, R9);
-        match cmp {
-            Cmp::Lt => {
-                bits(self, hi, lo2, Code::Jge_rel32_64, 1);
-                bits(self, lo, hi2, Code::Jl_rel32_64, 2);
-            }
-            Cmp::Le => {
-                bits(self, hi, lo2, Code::Jg_rel32_64, 1);
-                bits(self, lo, hi2, Code::Jle_rel32_64, 2);
-            }
-            Cmp::Gt => {
-                bits(self, lo, hi2, Code::Jle_rel32_64, 1);
-                bits(self, hi, lo2, Code::Jg_rel32_64, 2);
-            }
-            Cmp::Ge => {
-                bits(self, lo, hi2, Code::Jl_rel32_64, 1);
-                bits(self, hi, lo2, Code::Jge_rel32_64, 2);
-            }
-            Cmp::Eq | Cmp::Ne => {
-                let apart = if cmp == Cmp::Eq { 2 } else { 1 };
-                bits(self, hi, lo2, Code::Jge_rel32_64, apart);
-                bits(self, lo, hi2, Code::Jle_rel32_64, apart);
-            }
-            _ => {}
-        }
-        self.a.op2(Code::Mov_r32_rm32, EAX, EDX);
-        self.a.jump(Code::Jmp_rel32_64, end);
-        self.a.bind(unknown);
-        self.a.number(RAX, 0);
-        self.a.bind(end);
-    }
-
     /// Sets the bit of a group of accesses if all of them are right.
     fn decide_bounds(&mut self, head: &Head, g: &Group) {
         let Some(first) = &g.first else { return };
@@ -509,10 +341,10 @@ impl Emit<'_> {
         if step.is_some_and(|n| n % bytes != 0) {
             return;
         }
-        let is_linear = reg(x.class.address).is_some_and(|r| head.linear[r.idx()].is_some());
-        if bytes > 1 && is_linear && step.is_none() {
-            self.step_of(head, x.class.address, RAX);
-            self.a.imm(Code::Test_rm32_imm32, EAX, (bytes - 1) as i32);
+        if bytes > 1
+            && let Some(at) = reg(x.class.address).and_then(|r| head.step_word(r))
+        {
+            self.a.imm(Code::Test_rm32_imm32, ctx(at), (bytes - 1) as i32);
             self.a.jump(Code::Jne_rel32_64, failed);
         }
         for group in 0..shape.groups() {

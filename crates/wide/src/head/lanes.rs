@@ -185,6 +185,7 @@ impl Emit<'_> {
             }
         }
         let Some(cond) = of(Val::Reg(guard.cond)) else { return };
+        self.a.end_instruction(1 << cond);
         let warps = self.plan.facts.shape.ntid.iter().product::<u32>() / 32;
         let all = ((1u32 << warps) - 1).cast_signed();
         for (value, bit) in [(u32::MAX, guard.bits.0), (0, guard.bits.1)] {
@@ -201,6 +202,7 @@ impl Emit<'_> {
         let flips = self.constant(Ty::B32, if is_done { 0 } else { u64::from(u32::MAX) });
         self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(0), vector(cond), flips);
         self.write_lanes(table, bit);
+        self.a.end_instruction(0);
         self.a.bind(end);
     }
 

@@ -183,11 +183,20 @@ impl Asm {
         self.raw2(Code::VEX_Vpbroadcastd_ymm_xmmm32, bits, lanes.into());
         for (k, r) in list {
             let c = self.bits_of_lanes(width, per * k as u32);
+            let [part, next] = [self.label(), self.label()];
+            // A byte of the word is what one register has.
+            if !is_wide {
+                self.imm(Code::Cmp_rm8_imm8, lanes.behind(k as i32), -1);
+                self.jump_inside(Code::Jne_rel32_64, part);
+                self.raw_store(STORE, at(k), r);
+                self.jump_inside(Code::Jmp_rel32_64, next);
+                self.bind_inside(part);
+            }
             self.raw3(Code::VEX_Vpand_ymm_ymm_ymmm256, mask, bits, c.into());
             self.raw3(Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256, mask, mask, c.into());
-            let m = at(k);
-            let made = Instruction::with3(masked, self.memory(m), mask, r);
-            self.put(made, Some(m));
+            let made = Instruction::with3(masked, self.memory(at(k)), mask, r);
+            self.put(made, Some(at(k)));
+            self.bind_inside(next);
         }
         self.bind_inside(done);
     }

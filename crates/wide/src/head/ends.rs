@@ -1,0 +1,293 @@
+//! Between which ends a value lies in all lanes of a CTA, and what that says of comparisons.
+//!
+//! # The model
+//! A linear value goes up by a step from warp to warp. Where the step is made of what the launch decides, so are the step and how far the last warp is from the first one, down and up
+//! (*reach*): words that are written once a launch and added once a CTA.
+
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
+use handloom_ir::types::{Cmp, Int, Sreg, Ty};
+use handloom_plan::Plan;
+use iced_x86::{Code, Register};
+
+use super::{FRAME_WORDS, Head, reg, tid_step};
+use crate::asm::{Label, low32};
+use crate::emit::*;
+
+const R8: Register = Register::R8;
+const R9: Register = Register::R9;
+
+/// What a comparison compares with.
+#[derive(Clone, Copy)]
+enum Bound {
+    /// Numbers between two ends.
+    Between(Register, Register),
+    Number(i32),
+}
+
+impl Head {
+    /// Words for the reach of linear values whose step the launch decides.
+    pub(super) fn give_reaches(&mut self, plan: &Plan) {
+        for &(b, i) in &self.insts {
+            let inst = &plan.func.blocks[b].insts[i];
+            let is_linear = |r: Reg| self.linear[r.idx()].is_some();
+            let Some(d) = inst.dst.first().copied().filter(|d| is_linear(*d)) else { continue };
+            // A factor that is not linear counts by its value.
+            let is_factor = matches!(inst.op, Op::Pure(Pure::Mul(_) | Pure::MulWide(_)));
+            let is_known = |r: Reg| match (is_linear(r), self.number[r.idx()]) {
+                (true, None) => self.reach[r.idx()].is_some(),
+                (true, Some(_)) => true,
+                (false, _) => !is_factor || self.courses[r.idx()].is_some_and(|c| !c.by_cta),
+            };
+            if self.number[d.idx()].is_none() && inst.src.iter().filter_map(|v| reg(*v)).all(is_known) {
+                self.reach[d.idx()] = Some(FRAME_WORDS + 8 * self.words);
+                self.words += 2;
+            }
+        }
+    }
+
+    /// Whether a value is one number in all lanes of a CTA, and of those of a row that are asked about together.
+    fn is_one(&self, v: Val, is_uniform: bool) -> bool {
+        let in_row = |r: Reg| self.row.as_ref().is_some_and(|row| row.step(r) != 0);
+        is_uniform && reg(v).is_none_or(|r| self.linear[r.idx()].is_none() && !in_row(r))
+    }
+}
+
+impl Emit<'_> {
+    /// The steps of linear values that the launch decides, with their reach.
+    pub(super) fn launched_steps(&mut self, head: &Head) {
+        let f = self.f;
+        for &(b, i) in &head.insts {
+            let inst = &f.blocks[b].insts[i];
+            let Some(at) = inst.dst.first().and_then(|d| head.reach[d.idx()]) else { continue };
+            self.at = (b, i);
+            self.step_to(head, inst);
+            let last = i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32)) - 1;
+            self.a.op2i(Code::Imul_r64_rm64_imm32, RAX, RAX, last as u32);
+            // One of both is zero.
+            self.a.op2(Code::Mov_r64_rm64, RCX, RAX);
+            self.a.imm8(Code::Sar_rm64_imm8, RCX, 63);
+            self.a.op2(Code::And_r64_rm64, RCX, RAX);
+            self.a.op2(Code::Sub_r64_rm64, RAX, RCX);
+            self.store64(ctx(at), RCX);
+            self.store64(ctx(at + 8), RAX);
+        }
+    }
+
+    /// The step of a linear value, if the launch does not decide it.
+    pub(super) fn step(&mut self, head: &Head, inst: &Inst) {
+        let Some(d) = inst.dst.first() else { return };
+        if head.linear[d.idx()].is_some() && head.number[d.idx()].is_none() && head.reach[d.idx()].is_none() {
+            self.in_rax = None;
+            self.step_to(head, inst);
+        }
+    }
+
+    /// The step of a linear value, in `rax` and its word.
+    fn step_to(&mut self, head: &Head, inst: &Inst) {
+        let Some((_, to)) = inst.dst.first().and_then(|d| head.linear[d.idx()]) else { return };
+        let ty = self.f.regs[inst.dst[0].idx()];
+        match inst.op {
+            Op::Sreg(Sreg::Warpid) => self.a.number(RAX, 1),
+            Op::Sreg(Sreg::Tid(i)) => {
+                let step = tid_step(i, &self.plan.facts.shape).unwrap_or(0);
+                self.a.number(RAX, step.cast_unsigned());
+            }
+            Op::Cvta { .. } => self.step_of(head, inst.src[0], RAX),
+            Op::Pure(op) => match op {
+                Pure::Add(_) | Pure::Sub(_) => {
+                    self.step_of(head, inst.src[0], RAX);
+                    self.step_of(head, inst.src[1], RCX);
+                    let code = if matches!(op, Pure::Add(_)) { Code::Add_r64_rm64 } else { Code::Sub_r64_rm64 };
+                    self.a.op2(code, RAX, RCX);
+                }
+                Pure::Mul(_) | Pure::MulWide(_) => {
+                    let is_linear = |v: Val| reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
+                    let (a, b) = if is_linear(inst.src[0]) { (0, 1) } else { (1, 0) };
+                    self.step_of(head, inst.src[a], RAX);
+                    self.lane_value(inst.src[b], 0, RCX);
+                    if matches!(op, Pure::MulWide(Int { signed: true, .. })) {
+                        self.a.op2(Code::Movsxd_r64_rm32, RCX, ECX);
+                    }
+                    self.a.op2(Code::Imul_r64_rm64, RAX, RCX);
+                }
+                Pure::Shl(_) => {
+                    self.step_of(head, inst.src[0], RAX);
+                    let by = crate::table::constant(inst.src[1]).unwrap_or(0);
+                    self.a.imm8(Code::Shl_rm64_imm8, RAX, by as u32);
+                }
+                _ => self.step_of(head, inst.src[0], RAX),
+            },
+            _ => self.a.number(RAX, 0),
+        }
+        if ty == Ty::B32 {
+            // A step of 32 bits is one modulo their width.
+            self.a.op2(Code::Movsxd_r64_rm32, RAX, EAX);
+        }
+        self.store64(ctx(to), RAX);
+    }
+
+    fn step_of(&mut self, head: &Head, v: Val, to: Register) {
+        let linear = reg(v).and_then(|r| Some((head.linear[r.idx()]?, head.number[r.idx()])));
+        match linear {
+            Some((_, Some(n))) => self.a.number(to, n.cast_unsigned()),
+            Some(((_, at), None)) => self.load64(to, ctx(at)),
+            None => self.a.number(to, 0),
+        }
+    }
+
+    /// The lowest value of all lanes of the CTA in `rax` and the highest in `rcx`, as 64-bit numbers; to `wraps` if a 32-bit one wraps, or the step is
+    /// long. `group`: of one group of the shape; else of all of them. Uses `rdx`, `rsi`, and `r8` and `r9` for several groups.
+    pub(super) fn ends(&mut self, head: &Head, v: Val, signed: bool, group: Option<usize>, wraps: Label) {
+        let Some(shape) = self.shape(v) else { return };
+        let is_short = self.ty(v) != Ty::B64;
+        let last = i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32)) - 1;
+        let groups = group.map_or(0..shape.groups(), |g| g..g + 1);
+        for (k, g) in groups.enumerate() {
+            let (mut lo, mut hi) = shape.span(g);
+            let (low, high) = if k == 0 { (RAX, RCX) } else { (R8, R9) };
+            self.lane_value(v, shape.first_lane(g), low);
+            if is_short && signed {
+                self.a.op2(Code::Movsxd_r64_rm32, low, low32(low));
+            }
+            self.a.op2(Code::Mov_r64_rm64, high, low);
+            let step = reg(v).and_then(|r| Some((r, head.linear[r.idx()]?.1)));
+            let number = step.and_then(|(r, _)| head.number[r.idx()]);
+            let reach = number.and_then(|n| i32::try_from(n.checked_mul(last)?).ok());
+            let mut moves = false;
+            if let Some(reach) = reach {
+                (lo, hi) = (lo + i64::from(reach.min(0)), hi + i64::from(reach.max(0)));
+            } else if let Some((r, at)) = step {
+                moves = true;
+                match head.reach[r.idx()] {
+                    Some(reach) => {
+                        // A step of 32 bits fits.
+                        if !is_short {
+                            self.a.op2(Code::Movsxd_r64_rm32, RDX, ctx(at));
+                            self.a.op2(Code::Cmp_r64_rm64, RDX, ctx(at));
+                            self.a.jump(Code::Jne_rel32_64, wraps);
+                        }
+                        self.a.op2(Code::Add_r64_rm64, low, ctx(reach));
+                        self.a.op2(Code::Add_r64_rm64, high, ctx(reach + 8));
+                    }
+                    None => self.reach_of(head, v, last, (low, high), wraps),
+                }
+            }
+            moves |= self.ends_in_row(head, v, low, high);
+            for (r, by) in [(low, lo), (high, hi)] {
+                self.add_number(r, by);
+                // What was extended and is as it was fits.
+                if is_short && (moves || by != 0) {
+                    if signed {
+                        self.a.op2(Code::Movsxd_r64_rm32, RDX, low32(r));
+                    } else {
+                        self.a.op2(Code::Mov_r32_rm32, EDX, low32(r));
+                    }
+                    self.a.op2(Code::Cmp_r64_rm64, RDX, r);
+                    self.a.jump(Code::Jne_rel32_64, wraps);
+                }
+            }
+            if k > 0 {
+                self.a.op2(Code::Cmp_r64_rm64, R8, RAX);
+                self.a.op2(Code::Cmovl_r64_rm64, RAX, R8);
+                self.a.op2(Code::Cmp_r64_rm64, R9, RCX);
+                self.a.op2(Code::Cmovg_r64_rm64, RCX, R9);
+            }
+        }
+    }
+
+    /// Adds how far the last warp is from the first one to two ends, where that differs between CTAs.
+    fn reach_of(&mut self, head: &Head, v: Val, last: i64, (low, high): (Register, Register), wraps: Label) {
+        self.step_of(head, v, RDX);
+        self.a.op2(Code::Movsxd_r64_rm32, RSI, EDX);
+        self.a.op2(Code::Cmp_r64_rm64, RSI, RDX);
+        self.a.jump(Code::Jne_rel32_64, wraps);
+        self.a.op2i(Code::Imul_r64_rm64_imm32, RDX, RDX, last as u32);
+        // Down or up.
+        self.a.op2(Code::Mov_r64_rm64, RSI, RDX);
+        self.a.imm8(Code::Sar_rm64_imm8, RSI, 63);
+        self.a.op2(Code::And_r64_rm64, RSI, RDX);
+        self.a.op2(Code::Add_r64_rm64, low, RSI);
+        self.a.op2(Code::Sub_r64_rm64, RDX, RSI);
+        self.a.op2(Code::Add_r64_rm64, high, RDX);
+    }
+
+    /// What is known of a comparison in all lanes of the CTA, in `eax`: bit 0 for all, bit 1 for none.
+    pub(super) fn decide_comparison(&mut self, head: &Head, inst: &Inst, cmp: Cmp, int: Int) {
+        let [unknown, end] = std::array::from_fn(|_| self.a.label());
+        let second = inst.src[1];
+        let is_one = head.is_one(second, self.shape(second).is_some_and(|s| s.is_uniform()));
+        let hold = |k: u32| ctx(FRAME_WORDS + 8 * (head.spare + 16 + k));
+        if !is_one {
+            self.ends(head, second, int.signed, None, unknown);
+            self.store64(hold(0), RAX);
+            self.store64(hold(1), RCX);
+        }
+        self.ends(head, inst.src[0], int.signed, None, unknown);
+        // `a` is in `rax..=rcx`, all numbers are of 33 bits.
+        let number = crate::table::constant(second).map(|x| x as u32);
+        let number = number.and_then(|x| if int.signed { Some(x.cast_signed()) } else { i32::try_from(x).ok() });
+        let bound = match number {
+            Some(n) => Bound::Number(n),
+            None if is_one => {
+                self.lane_value(second, 0, R8);
+                if int.signed {
+                    self.a.op2(Code::Movsxd_r64_rm32, R8, low32(R8));
+                }
+                Bound::Between(R8, R8)
+            }
+            None => {
+                self.load64(R8, hold(0));
+                self.load64(R9, hold(1));
+                Bound::Between(R8, R9)
+            }
+        };
+        self.a.number(RDX, 0);
+        self.bits_of_ends(cmp, bound);
+        self.a.op2(Code::Mov_r32_rm32, EAX, EDX);
+        self.a.jump(Code::Jmp_rel32_64, end);
+        self.a.bind_if_wanted(unknown);
+        self.a.number(RAX, 0);
+        self.a.bind(end);
+    }
+
+    /// Sets bit 0 of `edx` if a comparison of what lies in `rax..=rcx` with a bound always holds, bit 1 if it never does.
+    fn bits_of_ends(&mut self, cmp: Cmp, bound: Bound) {
+        let bits = |e: &mut Self, first: Register, with_high: bool, code: Code, bit: i32| {
+            let no = e.a.label();
+            match bound {
+                Bound::Between(low, high) => {
+                    e.a.op2(Code::Cmp_r64_rm64, first, if with_high { high } else { low });
+                }
+                Bound::Number(n) => e.a.imm(Code::Cmp_rm64_imm32, first, n),
+            }
+            e.a.jump(code, no);
+            e.a.imm(Code::Or_rm32_imm32, EDX, bit);
+            e.a.bind(no);
+        };
+        let (lo, hi) = (RAX, RCX);
+        match cmp {
+            Cmp::Lt => {
+                bits(self, hi, false, Code::Jge_rel32_64, 1);
+                bits(self, lo, true, Code::Jl_rel32_64, 2);
+            }
+            Cmp::Le => {
+                bits(self, hi, false, Code::Jg_rel32_64, 1);
+                bits(self, lo, true, Code::Jle_rel32_64, 2);
+            }
+            Cmp::Gt => {
+                bits(self, lo, true, Code::Jle_rel32_64, 1);
+                bits(self, hi, false, Code::Jg_rel32_64, 2);
+            }
+            Cmp::Ge => {
+                bits(self, lo, true, Code::Jl_rel32_64, 1);
+                bits(self, hi, false, Code::Jge_rel32_64, 2);
+            }
+            Cmp::Eq | Cmp::Ne => {
+                let apart = if cmp == Cmp::Eq { 2 } else { 1 };
+                bits(self, hi, false, Code::Jge_rel32_64, apart);
+                bits(self, lo, true, Code::Jle_rel32_64, apart);
+            }
+            _ => {}
+        }
+    }
+}
