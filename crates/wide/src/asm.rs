@@ -491,14 +491,6 @@ impl Asm {
         self.fixups.push(Fixup { at: self.len - 4, end: self.len, to: Target::Label(to) });
     }
 
-    /// The bytes of a constant.
-    fn constant_bytes(&self, m: Mem) -> Option<&[u8; 64]> {
-        match m.base {
-            Base::Const(c) => self.constants.get(c.0),
-            Base::Reg(_) | Base::Label(_) => None,
-        }
-    }
-
     /// The bytes: code, then constants, then tables. They may lie anywhere at a multiple of 64.
     pub fn finish(mut self) -> Result<Vec<u8>, String> {
         if let Some(error) = self.error {

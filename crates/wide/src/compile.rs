@@ -316,6 +316,7 @@ impl Emit<'_> {
         }
         self.a.of(inst.span);
         self.unfold(inst);
+        self.begin_instruction();
         self.inst(b, inst)?;
         self.operands.clear();
         if !self.keeps_addresses(inst) {

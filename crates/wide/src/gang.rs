@@ -325,7 +325,7 @@ impl Emit<'_> {
         let mut gang = self.places_of_gang(way, size)?;
         let is_crowded = !self.a.has_wide_vectors() && gang.most_in_use() > MOST_OF_PAIRS;
         if is_crowded && !way.by_warp && matches!(way.end, End::Place(_)) {
-            gang = self.places_of_gang(&Gang { by_warp: true, ..way.clone() }, size)?;
+            gang = self.places_of_gang(&Gang { by_warp: true, ..way.clone() }, size).unwrap_or(gang);
         }
         gang.label = self.a.label();
         search.path.push(start);

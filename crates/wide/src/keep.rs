@@ -80,6 +80,14 @@ impl Emit<'_> {
         live | across
     }
 
+    /// The start of an instruction: vectors that it reads for the last time are read where they lie.
+    pub(crate) fn begin_instruction(&mut self) {
+        if !self.a.has_wide_vectors() {
+            let live = self.kept_here();
+            self.a.begin_instruction(live);
+        }
+    }
+
     /// The end of an instruction: vectors that nobody reads any more need no place.
     pub(crate) fn end_instruction(&mut self) {
         if !self.a.has_wide_vectors() {

@@ -54,6 +54,7 @@ impl Emit<'_> {
             8 => self.a.store(Code::EVEX_Vmovq_xmmm64_xmm, m, xmm(r), ALL),
             16 => self.a.store(Code::EVEX_Vmovdqu32_xmmm128_k1z_xmm, m, xmm(r), ALL),
             32 => self.a.store(Code::EVEX_Vmovdqu32_ymmm256_k1z_ymm, m, ymm(r), ALL),
+            64 => self.a.store(store_code(x.ty), m, r, ALL),
             _ => {
                 self.a.number(RAX, u64::from(lanes));
                 self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K5, EAX);

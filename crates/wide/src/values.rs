@@ -261,6 +261,12 @@ impl Emit<'_> {
 
     /// Copies a vector with canonical NaNs: all but NaNs replace what is there, as a table of four bits for each kind of number says.
     fn canonical_copy(&mut self, ty: Ty, to: Register, from: Register) {
+        if !self.a.has_wide_vectors() {
+            // The copy is none there.
+            self.a.op2(load_code(ty), to, from);
+            self.canonical(ty, to.into());
+            return;
+        }
         let (nan, code) = if is_wide(ty) {
             (u64::MAX >> 1, Code::EVEX_Vfixupimmpd_zmm_k1z_zmm_zmmm512b64_imm8_sae)
         } else {

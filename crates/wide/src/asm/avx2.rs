@@ -72,10 +72,18 @@ impl Asm {
         self.narrow.is_none()
     }
 
+    /// The start of an instruction of the SIMT IR: `live` are the vectors from 8 on, by bit, that somebody reads after it.
+    pub fn begin_instruction(&mut self, live: u32) {
+        if let Some(n) = &mut self.narrow {
+            n.live = live;
+        }
+    }
+
     /// The end of an instruction of the SIMT IR: `live` are the vectors from 8 on, by bit, that somebody reads later.
     pub fn end_instruction(&mut self, live: u32) {
         let Some(n) = &mut self.narrow else { return };
         n.written = 0;
+        n.live = u32::MAX;
         n.masks[5..].iter_mut().for_each(|m| *m = Mask::default());
         n.cache.keep(live);
         self.drop_masks();
@@ -292,8 +300,8 @@ impl Asm {
 
     fn rm_of(&mut self, s: Source, h: usize) -> Rm {
         match s {
-            // A register that something is in stays so for what is read once.
-            Source::Vector(v) if v >= 8 && self.n().cache.is_full_without(Value::Half(v, h as u8)) => {
+            // What is read for the last time, or where all registers hold something, is read from its slot.
+            Source::Vector(v) if v >= 8 && self.reads_slot(Value::Half(v, h as u8)) => {
                 Rm::Mem(Value::Half(v, h as u8).slot())
             }
             Source::Vector(v) => Rm::Reg(self.half_of_vector(v, h)),

@@ -167,12 +167,11 @@ impl Emit<'_> {
                         self.at = (b, i + k);
                         self.scratch.0 = 0;
                         self.going = gang.going.get(&b).copied();
+                        let live = gang.alive_after(m, (number, number + k), is_common);
+                        self.a.begin_instruction(live);
                         self.in_gang(gang, inst)?;
                         self.going = None;
-                        if !self.a.has_wide_vectors() {
-                            let live = gang.alive_after(m, (number, number + k), is_common);
-                            self.a.end_instruction(live);
-                        }
+                        self.a.end_instruction(live);
                     }
                 }
                 let done = 1 + usize::from(store.is_some());

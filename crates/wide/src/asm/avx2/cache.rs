@@ -28,6 +28,13 @@ impl Asm {
         }
     }
 
+    /// Whether half of a vector is read where it lies, and no register is to hold it.
+    pub(super) fn reads_slot(&mut self, v: Value) -> bool {
+        let n = self.n();
+        let dies = matches!(v, Value::Half(v, _) if n.live >> (v - 8) & 1 == 0);
+        n.cache.find(v).is_none() && (dies || n.cache.is_full())
+    }
+
     /// A value in a register, which must not be written.
     pub(super) fn load(&mut self, v: Value) -> Register {
         if let Some(i) = self.n().cache.find(v) {

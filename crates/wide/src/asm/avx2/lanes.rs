@@ -2,7 +2,7 @@
 
 use iced_x86::{Code, Register};
 
-use super::super::{Asm, Mem, Out, Rm};
+use super::super::{Asm, Rm};
 use super::state::Value;
 use super::state::{Lanes, Ops, halves};
 
@@ -168,12 +168,6 @@ impl Asm {
             }),
             EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8 => self.ternary(o, Lanes::D),
             EVEX_Vpternlogq_zmm_k1z_zmm_zmmm512b64_imm8 => self.ternary(o, Lanes::Q),
-            EVEX_Vfixupimmps_zmm_k1z_zmm_zmmm512b32_imm8_sae => {
-                return self.all_but_nans(o, VEX_Vcmpps_ymm_ymm_ymmm256_imm8, Lanes::D);
-            }
-            EVEX_Vfixupimmpd_zmm_k1z_zmm_zmmm512b64_imm8_sae => {
-                return self.all_but_nans(o, VEX_Vcmppd_ymm_ymm_ymmm256_imm8, Lanes::Q);
-            }
             _ => return false,
         }
         true
@@ -254,31 +248,6 @@ impl Asm {
                 self.x3(XOR, r, ones)
             }
         }
-    }
-
-    /// Copies lanes of `a` that are numbers: the one table that is asked for.
-    fn all_but_nans(&mut self, o: Ops, compare: Code, lanes: Lanes) -> bool {
-        let table = match o.rm {
-            Rm::Mem(m) => self.word_of_constant(m),
-            Rm::Reg(_) => None,
-        };
-        if table != Some(0x1111_1100) || o.n != 0 {
-            return false;
-        }
-        let out = Out::from(o.out.reg);
-        self.each(out, lanes, |s, h| {
-            let from = s.half(o.a, h);
-            let old = s.half(o.out.reg, h);
-            let nan = s.x3i(compare, from, from, 3);
-            s.blend(from, old, nan)
-        });
-        o.out.mask == Register::None
-    }
-
-    /// The first word of a constant.
-    fn word_of_constant(&self, m: Mem) -> Option<u32> {
-        let bytes = self.constant_bytes(m)?;
-        Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
     /// Moves between vectors and general registers, and of one element to all lanes.

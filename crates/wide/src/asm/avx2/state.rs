@@ -20,15 +20,29 @@ pub(crate) enum Lanes {
 }
 
 /// What is known while code for AVX2 is made.
-#[derive(Default)]
 pub(crate) struct Narrow {
     pub(crate) cache: Cache,
     pub(crate) masks: [Mask; 8],
     /// Which of the vectors 0 to 7 have been written since the last end of an instruction.
     pub(crate) written: u8,
+    /// By bit from vector 8 on, which of them somebody reads after the instruction of the SIMT IR that is being emitted, as far as that is known.
+    pub(crate) live: u32,
     /// What could not be said in AVX2.
     pub(crate) lack: Option<String>,
     pub(crate) labels: Labels,
+}
+
+impl Default for Narrow {
+    fn default() -> Narrow {
+        Narrow {
+            cache: Cache::default(),
+            masks: Default::default(),
+            written: 0,
+            live: u32::MAX,
+            lack: None,
+            labels: Labels::default(),
+        }
+    }
 }
 
 /// Slots of masks after those of vectors, then words of masks, then what general registers are saved in, then bytes on their way.
@@ -145,9 +159,9 @@ impl Cache {
         self.held.iter().position(|h| h.values.iter().any(|(x, _)| *x == v))
     }
 
-    /// Whether every register holds something, and none of them a value: it is at its slot.
-    pub(crate) fn is_full_without(&self, v: Value) -> bool {
-        self.held.iter().all(|h| !h.values.is_empty()) && self.find(v).is_none()
+    /// Whether every register holds something.
+    pub(crate) fn is_full(&self) -> bool {
+        self.held.iter().all(|h| !h.values.is_empty())
     }
 
     pub(crate) fn forget(&mut self, v: Value) {
