@@ -51,8 +51,11 @@ struct Course {
 /// Accesses that are tested together.
 struct Group {
     key: (Reg, StateSpace, Kind, i64),
+    /// The offsets between which accesses are of the group.
     low: i64,
     high: i64,
+    /// What is added to the highest address of all warps to find the highest one that is accessed: `high`, or less where warps do nothing (`lanes`).
+    end: i64,
     bit: u32,
     /// The site of the first that was emitted, with what it is.
     first: Option<Access>,
@@ -328,6 +331,7 @@ impl Head {
         for b in 0..plan.func.blocks.len() {
             head.idle[b] = head.find_idle(plan, b);
         }
+        head.leave_out_idle(plan);
         head.row = head.find_row(plan);
         Some(head)
     }
@@ -384,11 +388,15 @@ impl Head {
             }
             let key = (r, class.space, class.kind, bytes);
             match self.groups.iter_mut().find(|g| g.key == key) {
-                Some(g) => (g.low, g.high) = (g.low.min(class.offset), g.high.max(class.offset)),
+                Some(g) => {
+                    (g.low, g.high) = (g.low.min(class.offset), g.high.max(class.offset));
+                    g.end = g.high;
+                }
                 None if self.bits < 20 => {
                     let bit = 1 << self.bits;
                     self.bits += 1;
-                    self.groups.push(Group { key, low: class.offset, high: class.offset, bit, first: None });
+                    let (low, high, end) = (class.offset, class.offset, class.offset);
+                    self.groups.push(Group { key, low, high, end, bit, first: None });
                 }
                 None => {}
             }

@@ -350,7 +350,7 @@ impl Emit<'_> {
         for group in 0..shape.groups() {
             self.ends(head, x.class.address, false, Some(group), failed);
             self.add_number(RAX, g.low);
-            self.add_number(RCX, g.high);
+            self.add_number(RCX, g.end);
             self.limits(&x);
             self.test(&x, RAX, false);
             self.test(&x, RCX, true);

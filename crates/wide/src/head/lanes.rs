@@ -9,6 +9,7 @@ use handloom_ir::num::eval;
 use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Sreg, Ty};
 use handloom_plan::Plan;
+use handloom_plan::access::AccessClass;
 use iced_x86::{Code, Register};
 
 use super::{FRAME_WORDS, Going, Guard, Head, Row, reg};
@@ -74,6 +75,32 @@ impl Head {
                 self.words += 8;
             }
         }
+    }
+
+    /// Accesses of a block that constants keep all but the first warps from reach less far than those of all warps.
+    pub(super) fn leave_out_idle(&mut self, plan: &Plan) {
+        let f = &plan.func;
+        let n_warps = plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32) as usize;
+        let mut idle = vec![0; f.blocks.len()];
+        for b in 0..f.blocks.len() {
+            let active = self.most_active(f, b).filter(|n| *n < n_warps && self.n_active(plan, b) == Some(*n));
+            let blocks = active.and_then(|n| Some((n, guarded(plan, b)?)));
+            blocks.iter().flat_map(|(n, of)| of.iter().map(move |x| (n, x))).for_each(|(n, x)| idle[*x] = n_warps - n);
+        }
+        let mut groups = std::mem::take(&mut self.groups);
+        for g in &mut groups {
+            let step = self.number[g.key.0.idx()].filter(|n| *n > 0 && self.linear[g.key.0.idx()].is_some());
+            let of_group = |class: &AccessClass| {
+                class.address == Val::Reg(g.key.0)
+                    && (class.space, class.kind, class.bytes()) == (g.key.1, g.key.2, g.key.3)
+            };
+            let offsets = f.blocks.iter().zip(&idle).flat_map(|(block, idle)| {
+                let classes = block.insts.iter().filter_map(AccessClass::of).filter(&of_group);
+                classes.map(|c| c.offset - step.unwrap_or(0) * *idle as i64)
+            });
+            g.end = offsets.max().map_or(g.high, |end| end.min(g.high));
+        }
+        self.groups = groups;
     }
 
     fn comparisons<'p>(&self, plan: &'p Plan, b: usize, guard: Guard) -> impl Iterator<Item = &'p Inst> {
