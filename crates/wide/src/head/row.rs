@@ -247,13 +247,14 @@ impl Emit<'_> {
         }
     }
 
-    /// Widens the ends in `low` and `high` of a value to those in all CTAs of the row, if it differs between them. Uses `rdx`.
+    /// Widens the ends in `low` and `high` of a value to those in all CTAs of the row, if it differs between them. Uses `rdx`, `rsi`.
     pub(super) fn ends_in_row(&mut self, head: &Head, v: Val, low: Register, high: Register) -> bool {
         let Some((row, r)) = head.row.as_ref().zip(reg(v)) else { return false };
         let step = row.step(r);
         if step != 0 {
             self.load32(EDX, row.row());
-            self.a.op2i(Code::Imul_r64_rm64_imm32, RDX, RDX, step.cast_unsigned());
+            self.a.number(RSI, i64::from(step).cast_unsigned());
+            self.a.op2(Code::Imul_r64_rm64, RDX, RSI);
             self.a.op2(Code::Add_r64_rm64, if step > 0 { high } else { low }, RDX);
         }
         step != 0
