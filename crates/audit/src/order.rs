@@ -365,14 +365,11 @@ impl Audit {
         self.goes_on(who);
         let acquires = matches!(order, Order::Acquire | Order::AcqRel | Order::Sc);
         let releases = matches!(order, Order::Release | Order::AcqRel | Order::Sc);
-        if acquires {
-            let pending = self.clock(who).map(|c| c.orders.as_ref().map_or_else(Vec::new, |o| o.pending.clone()));
-            for (addr, bag) in pending.unwrap_or_default() {
-                if self.acquire(who, site, scope, &bag)
-                    && let Some(clock) = self.clock(who)
-                {
-                    clock.orders().pending.retain(|(a, _)| *a != addr);
-                }
+        if acquires && let Some(orders) = self.clock(who).and_then(|c| c.orders.as_mut()) {
+            let mut pending = std::mem::take(&mut orders.pending);
+            pending.retain(|(_, bag)| !self.acquire(who, site, scope, bag));
+            if let Some(clock) = self.clock(who) {
+                clock.orders().pending = pending;
             }
         }
         if acquires

@@ -43,7 +43,7 @@ impl Sequence {
     }
 
     /// What a fence takes by whose thread fences up to a number have been heard of.
-    fn take(&self, heard: Number, scope: Scope, who: Thread, cluster: Option<u32>) -> Vec<Arc<Known>> {
+    fn take(&self, heard: Number, scope: Scope, who: Thread, cluster: Option<u32>) -> [Option<Arc<Known>>; 3] {
         let of_domain = |domain: Domain| {
             let list = self.told.get(&domain)?;
             let end = list.partition_point(|(number, _)| *number <= heard);
@@ -52,7 +52,11 @@ impl Sequence {
                 if end == 0 && list.len() >= MOST_KEPT / 2 { list.first() } else { list.get(end.checked_sub(1)?) };
             last.map(|(_, known)| Arc::clone(known))
         };
-        if heard == 0 { vec![] } else { Domain::within(scope, who, cluster).filter_map(of_domain).collect() }
+        let mut taken = [None, None, None];
+        if heard > 0 {
+            taken.iter_mut().zip(Domain::within(scope, who, cluster)).for_each(|(to, domain)| *to = of_domain(domain));
+        }
+        taken
     }
 
     /// A thread that knows so much has executed the last fence.
@@ -97,7 +101,7 @@ impl Audit {
         self.sequence.count = self.sequence.count.saturating_add(1);
         let number = self.sequence.count;
         if let Some(clock) = self.clock(who) {
-            taken.iter().for_each(|known| clock.learn(known));
+            taken.iter().flatten().for_each(|known| clock.learn(known));
             clock.know().pass(number);
         }
     }
