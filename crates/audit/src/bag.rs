@@ -17,21 +17,21 @@ use crate::known::Known;
 pub enum Domain {
     /// A block.
     Cta(u32),
-    /// A cluster, by number.
+    /// A cluster of several blocks, by number.
     Cluster(u32),
     /// All threads.
     All,
 }
 
 impl Domain {
-    /// The domains of a scope around a thread, whose cluster has a number, and of all smaller scopes.
-    pub fn within(scope: Scope, who: Thread, cluster: u32) -> impl Iterator<Item = Domain> {
+    /// The domains of a scope around a thread, whose cluster has a number if it is more than its block, and of all smaller scopes.
+    pub fn within(scope: Scope, who: Thread, cluster: Option<u32>) -> impl Iterator<Item = Domain> {
         let cta = Some(Domain::Cta(who.cta));
-        let cluster = Domain::Cluster(cluster);
+        let cluster = cluster.map(Domain::Cluster);
         let (middle, all) = match scope {
             Scope::Cta => (None, None),
-            Scope::Cluster => (Some(cluster), None),
-            Scope::Gpu | Scope::Sys => (Some(cluster), Some(Domain::All)),
+            Scope::Cluster => (cluster, None),
+            Scope::Gpu | Scope::Sys => (cluster, Some(Domain::All)),
         };
         [cta, middle, all].into_iter().flatten()
     }
@@ -57,7 +57,7 @@ impl Bag {
     }
 
     /// Adds what a thread knew when it released with a scope at a site.
-    pub fn put(&mut self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: u32, site: u32) {
+    pub fn put(&mut self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: Option<u32>, site: u32) {
         for domain in Domain::within(scope, who, cluster) {
             self.put_in(domain, known);
         }
@@ -78,7 +78,7 @@ impl Bag {
     }
 
     /// What a thread takes that acquires with a scope.
-    pub fn take(&self, scope: Scope, who: Thread, cluster: u32) -> impl Iterator<Item = &Arc<Known>> {
+    pub fn take(&self, scope: Scope, who: Thread, cluster: Option<u32>) -> impl Iterator<Item = &Arc<Known>> {
         Domain::within(scope, who, cluster).filter_map(|domain| self.domains.get(&domain))
     }
 
@@ -88,7 +88,7 @@ impl Bag {
     }
 
     /// What it cannot take.
-    pub fn left(&self, scope: Scope, who: Thread, cluster: u32) -> impl Iterator<Item = &Arc<Known>> {
+    pub fn left(&self, scope: Scope, who: Thread, cluster: Option<u32>) -> impl Iterator<Item = &Arc<Known>> {
         let mine = move |domain: &Domain| Domain::within(scope, who, cluster).any(|d| d == *domain);
         self.domains.iter().filter(move |(domain, _)| !mine(domain)).map(|(_, known)| known)
     }
@@ -125,11 +125,12 @@ mod tests {
         let known = Arc::new(known);
         let released = |scope| {
             let mut bag = Bag::default();
-            bag.put(&known, scope, who(0), 0, 1);
+            bag.put(&known, scope, who(0), Some(0), 1);
             bag
         };
         // Blocks 0 and 1 are a cluster, 2 is in another one.
-        let takes = |release, acquire, cta: u32| released(release).take(acquire, who(cta), cta / 2).next().is_some();
+        let takes =
+            |release, acquire, cta: u32| released(release).take(acquire, who(cta), Some(cta / 2)).next().is_some();
         for scope in [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys] {
             assert!(takes(Scope::Cta, scope, 0) && takes(scope, Scope::Cta, 0));
             assert!(!takes(Scope::Cta, scope, 1) && !takes(scope, Scope::Cta, 1));

@@ -31,6 +31,8 @@ pub struct Clock {
     pub warp: Time,
     /// All that its block did until then.
     pub cta: Time,
+    /// When it last released something.
+    pub released: Time,
     /// What release patterns and barriers of some threads told.
     pub more: Option<Arc<Known>>,
     /// Made when the thread first releases or reads something strong, or a scope was too narrow.
@@ -97,12 +99,15 @@ impl Clock {
         is_same && (self.warp, self.cta) == (other.warp, other.cta)
     }
 
-    /// All that the thread knows and has done itself.
-    pub fn snapshot(&self, me: Thread, now: Time) -> Arc<Known> {
+    /// All that the thread knows and has done itself, to be released.
+    pub fn snapshot(&mut self, me: Thread, now: Time) -> Arc<Known> {
+        let is_first = self.released < now;
+        self.released = now;
         let mut known = self.more.as_ref().map_or_else(Known::default, |more| Known::clone(more));
         known.learn_warp(me.cta, me.warp, self.warp);
         known.learn_thread(me, now);
         known.learn_cta(me.cta, self.cta);
+        known.release(me, now, is_first);
         Arc::new(known)
     }
 
@@ -168,6 +173,83 @@ impl Orders {
             None => self.pending.push((addr, Arc::clone(bag))),
             Some((_, there)) if Arc::ptr_eq(there, bag) => {}
             Some((_, there)) => Arc::make_mut(there).join(bag),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads hand on what they know, meet in part of a warp or with all of it that are left: what one knows of another one is what a time for each pair of them
+    /// says, whichever way it was learned.
+    #[test]
+    fn what_is_handed_on_is_what_plain_times_say() {
+        let mut state = 7_u64;
+        let mut random = |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % n
+        };
+        let all: Vec<Thread> = (0..2_u32)
+            .flat_map(|cta| (0..2).flat_map(move |warp| (0..3).map(move |lane| Thread { cta: 9 * cta, warp, lane })))
+            .collect();
+        let n = all.len();
+        let join =
+            |mine: &mut [Time], theirs: &[Time]| mine.iter_mut().zip(theirs).for_each(|(m, t)| *m = (*m).max(*t));
+        for _ in 0..200 {
+            let mut clocks = vec![Clock::default(); n];
+            let mut plain = vec![vec![0; n]; n];
+            let mut released: Vec<(Arc<Known>, Vec<Time>)> = Vec::new();
+            let mut now = 1;
+            for _ in 0..120 {
+                let me = random(n);
+                match random(8) {
+                    0..3 => {
+                        let mut times = plain[me].clone();
+                        times[me] = now;
+                        released.push((clocks[me].snapshot(all[me], now), times));
+                        // An op with several elements releases more than once at a time.
+                        now += Time::try_from(random(2)).unwrap();
+                    }
+                    3..6 => {
+                        let Some((known, times)) = released.get(random(released.len().max(1))) else { continue };
+                        clocks[me].learn(known);
+                        join(&mut plain[me], times);
+                    }
+                    6 => {
+                        // What two hand on together.
+                        let (Some((first, a)), Some((second, b))) = (released.first(), released.last()) else {
+                            continue;
+                        };
+                        let (mut both, mut times) = (Arc::clone(first), a.clone());
+                        Known::learn(&mut both, second);
+                        join(&mut times, b);
+                        released.push((both, times));
+                    }
+                    _ => {
+                        // Of its warp all are left but one, who knows what he knows for himself.
+                        let warp = me / 3 * 3..me / 3 * 3 + 3;
+                        let left: Vec<usize> = warp.clone().filter(|t| *t != me).collect();
+                        let mut times = vec![0; n];
+                        left.iter().for_each(|t| join(&mut times, &plain[*t]));
+                        warp.for_each(|t| times[t] = now);
+                        let more: Vec<Arc<Known>> = left.iter().filter_map(|t| clocks[*t].more.clone()).collect();
+                        for t in left {
+                            more.iter().for_each(|known| clocks[t].learn(known));
+                            clocks[t].warp = now;
+                            plain[t].clone_from(&times);
+                        }
+                        now += 1;
+                    }
+                }
+            }
+            for (me, them) in (0..n).flat_map(|me| (0..n).map(move |them| (me, them))).filter(|(me, them)| me != them) {
+                let who = all[them].cta << 5 | u32::from(all[them].warp);
+                let known =
+                    |time| clocks[me].unordered(all[me], Entry { time, who, lanes: all[them].bit(), tag: 0 }) == 0;
+                let until = (1..=now).take_while(|time| known(*time)).last().unwrap_or(0);
+                assert_eq!(until, plain[me][them], "{me} {them}");
+            }
         }
     }
 }

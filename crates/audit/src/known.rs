@@ -3,8 +3,10 @@
 //! Time is one counter for the whole launch, which goes on at each event that orders something. So one number says "all that this block did until
 //! then", and a thread needs none for each other thread: what a barrier tells is a number for the block, and only what release and acquire patterns
 //! tell is a map. Levels are kept apart: a block as a whole, a warp as a whole, lanes.
+//!
+//! Who hands something on hands on all that he knows. So whether one knows all that another one knew when he released it is mostly seen by one number:
+//! whether one knows of him by himself until then ([`Last`]).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::event::Thread;
@@ -15,32 +17,70 @@ use crate::sequence::Number;
 pub type Time = u32;
 
 /// Blocks of a group.
-const GROUP: u32 = 8;
+const GROUP: usize = 8;
 
-/// What is known of some blocks, by number. Who learns it shares what he does not add to.
-type Group = BTreeMap<u32, Arc<OfCta>>;
+/// What is known of some blocks that follow each other. Who learns it shares what he does not add to.
+type Group = [Option<Arc<OfCta>>; GROUP];
+
+/// The group of a block, and its place in it.
+fn place(cta: u32) -> (u32, usize) {
+    (cta / GROUP as u32, usize::try_from(cta).unwrap_or(0) % GROUP)
+}
+
+/// What belongs to some numbers, in their order. Copied more often than it grows.
+type ByNumber<K, V> = Vec<(K, V)>;
+
+/// What belongs to a number.
+fn at<K: Ord + Copy, V>(list: &ByNumber<K, V>, number: K) -> Option<&V> {
+    list.binary_search_by_key(&number, |(n, _)| *n).ok().map(|i| &list[i].1)
+}
+
+/// The same, which may be new.
+fn at_mut<K: Ord + Copy, V: Default>(list: &mut ByNumber<K, V>, number: K) -> &mut V {
+    let found = list.binary_search_by_key(&number, |(n, _)| *n);
+    let i = found.unwrap_or_else(|i| {
+        list.insert(i, (number, V::default()));
+        i
+    });
+    &mut list[i].1
+}
 
 /// What is known of threads, by block, warp and lane.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Known {
     /// By number of the block, cut into groups: what one knows of blocks that have ended is mostly what all know.
-    groups: BTreeMap<u32, Arc<Group>>,
+    groups: ByNumber<u32, Arc<Group>>,
     /// What of it lies behind proxy fences.
     fenced: Option<Arc<Fenced>>,
     /// The last fence of sequential consistency before it, and the last one of which something was heard.
     fences: (Number, Number),
+    /// The last release that came into it.
+    last: Option<Last>,
+}
+
+/// A release of a thread that is known.
+///
+/// Invariant: where the time of a lane by itself is known ([`OfWarp::lanes`]), all is known that it knew then. So it is never put in for lanes alone, but with
+/// all that they know. The times of a warp and of a block are not so: who has exited takes what he knew with him.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Last {
+    who: Thread,
+    time: Time,
+    /// What is known of blocks is what that thread knew then, and nothing else.
+    is_all: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct OfCta {
     all: Time,
-    warps: BTreeMap<u8, OfWarp>,
+    warps: ByNumber<u8, OfWarp>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct OfWarp {
     all: Time,
-    lanes: Option<Box<[Time; 32]>>,
+    /// Shared with those who learned it and do not add to it.
+    lanes: Option<Arc<[Time; 32]>>,
 }
 
 impl OfCta {
@@ -48,10 +88,13 @@ impl OfCta {
     fn includes(&self, other: &OfCta) -> bool {
         self.all >= other.all
             && other.warps.iter().all(|(warp, theirs)| {
-                let Some(mine) = self.warps.get(warp) else { return false };
+                let Some(mine) = at(&self.warps, *warp) else { return false };
                 let since = self.all.max(mine.all);
                 mine.all >= theirs.all
                     && theirs.lanes.as_ref().is_none_or(|theirs| {
+                        if mine.lanes.as_ref().is_some_and(|mine| Arc::ptr_eq(mine, theirs)) {
+                            return true;
+                        }
                         let of = |lane: usize| mine.lanes.as_ref().map_or(since, |mine| mine[lane].max(since));
                         theirs.iter().enumerate().all(|(lane, time)| of(lane) >= *time)
                     })
@@ -61,11 +104,15 @@ impl OfCta {
     fn join(&mut self, other: &OfCta) {
         self.all = self.all.max(other.all);
         for (warp, theirs) in &other.warps {
-            let mine = self.warps.entry(*warp).or_default();
+            let mine = at_mut(&mut self.warps, *warp);
             mine.all = mine.all.max(theirs.all);
-            if let Some(theirs) = &theirs.lanes {
-                let mine = mine.lanes.get_or_insert_with(Box::default);
-                mine.iter_mut().zip(theirs.iter()).for_each(|(m, t)| *m = (*m).max(*t));
+            match (&mut mine.lanes, &theirs.lanes) {
+                (_, None) => {}
+                (None, Some(theirs)) => mine.lanes = Some(Arc::clone(theirs)),
+                (Some(mine), Some(theirs)) if Arc::ptr_eq(mine, theirs) => {}
+                (Some(mine), Some(theirs)) => {
+                    Arc::make_mut(mine).iter_mut().zip(theirs.iter()).for_each(|(m, t)| *m = (*m).max(*t));
+                }
             }
         }
     }
@@ -73,12 +120,17 @@ impl OfCta {
 
 impl Known {
     fn of(&self, cta: u32) -> Option<&OfCta> {
-        self.groups.get(&(cta / GROUP))?.get(&cta).map(|of| &**of)
+        let (group, place) = place(cta);
+        at(&self.groups, group)?[place].as_deref()
     }
 
     fn of_mut(&mut self, cta: u32) -> &mut OfCta {
-        let group = Arc::make_mut(self.groups.entry(cta / GROUP).or_default());
-        Arc::make_mut(group.entry(cta).or_default())
+        if let Some(last) = &mut self.last {
+            last.is_all = false;
+        }
+        let (group, place) = place(cta);
+        let group = Arc::make_mut(at_mut(&mut self.groups, group));
+        Arc::make_mut(group[place].get_or_insert_default())
     }
 
     /// Those among the lanes of a warp of whom it is not known what they did at a time.
@@ -87,7 +139,7 @@ impl Known {
         if time <= of.all {
             return 0;
         }
-        let Some(of) = of.warps.get(&warp) else { return lanes };
+        let Some(of) = at(&of.warps, warp) else { return lanes };
         if time <= of.all {
             return 0;
         }
@@ -109,25 +161,25 @@ impl Known {
         if time > self.of(cta).map_or(0, |of| of.all) {
             let of = self.of_mut(cta);
             of.all = time;
-            of.warps.retain(|_, w| w.all > time || w.lanes.as_ref().is_some_and(|l| l.iter().any(|t| *t > time)));
+            of.warps.retain(|(_, w)| w.all > time || w.lanes.as_ref().is_some_and(|l| l.iter().any(|t| *t > time)));
         }
     }
 
     /// All that a warp did until a time.
     pub fn learn_warp(&mut self, cta: u32, warp: u8, time: Time) {
-        if time > self.of(cta).and_then(|of| of.warps.get(&warp)).map_or(0, |of| of.all) {
-            self.of_mut(cta).warps.entry(warp).or_default().all = time;
+        if time > self.of(cta).and_then(|of| at(&of.warps, warp)).map_or(0, |of| of.all) {
+            at_mut(&mut self.of_mut(cta).warps, warp).all = time;
         }
     }
 
     /// All that lanes of a warp did until a time.
     pub fn learn_lanes(&mut self, cta: u32, warp: u8, lanes: u32, time: Time) {
-        let of = self.of_mut(cta).warps.entry(warp).or_default();
+        let of = at_mut(&mut self.of_mut(cta).warps, warp);
         if lanes == u32::MAX {
             of.all = of.all.max(time);
             return;
         }
-        let times = of.lanes.get_or_insert_with(Box::default);
+        let times = Arc::make_mut(of.lanes.get_or_insert_default());
         for (lane, t) in (0..32).zip(times.iter_mut()) {
             if lanes >> lane & 1 == 1 {
                 *t = (*t).max(time);
@@ -138,6 +190,17 @@ impl Known {
     /// All that a thread did until a time.
     pub fn learn_thread(&mut self, who: Thread, time: Time) {
         self.learn_lanes(who.cta, who.warp, who.bit(), time);
+    }
+
+    /// A thread knows so much at a time and releases it. `is_first`: it has released nothing else at this time.
+    pub fn release(&mut self, who: Thread, time: Time, is_first: bool) {
+        self.last = Some(Last { who, time, is_all: is_first });
+    }
+
+    /// The time of a lane by itself until which it is known.
+    fn of_lane(&self, who: Thread) -> Time {
+        let lanes = self.of(who.cta).and_then(|of| at(&of.warps, who.warp)?.lanes.as_ref());
+        lanes.map_or(0, |times| times[usize::from(who.lane & 31)])
     }
 
     /// The last fence of sequential consistency before it.
@@ -183,15 +246,26 @@ impl Known {
             (None, Some(_)) => false,
         };
         let has_passed = self.fences.0 >= other.fences.0 && self.fences.1 >= other.fences.1;
-        has_fenced
-            && has_passed
-            && other.groups.iter().all(|(number, theirs)| {
-                let Some(mine) = self.groups.get(number) else { return false };
-                let has = |(cta, theirs): (&u32, &Arc<OfCta>)| {
-                    mine.get(cta).is_some_and(|mine| Arc::ptr_eq(mine, theirs) || mine.includes(theirs))
-                };
-                Arc::ptr_eq(mine, theirs) || theirs.iter().all(has)
-            })
+        if !has_fenced || !has_passed {
+            return false;
+        }
+        if let Some(last) = other.last {
+            if self.unknown(last.who.cta, last.who.warp, last.who.bit(), last.time) != 0 {
+                return false;
+            }
+            if last.is_all && self.of_lane(last.who) >= last.time {
+                return true;
+            }
+        }
+        other.groups.iter().all(|(number, theirs)| {
+            let Some(mine) = at(&self.groups, *number) else { return false };
+            let has = |(mine, theirs): (&Option<Arc<OfCta>>, &Option<Arc<OfCta>>)| match (mine, theirs) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs) || mine.includes(theirs),
+            };
+            Arc::ptr_eq(mine, theirs) || mine.iter().zip(theirs.iter()).all(has)
+        })
     }
 
     /// All that somebody else knows. Where one of the two says all that the other one says, it is kept as it is.
@@ -213,17 +287,29 @@ impl Known {
             (Some(mine), Some(theirs)) => Arc::make_mut(mine).join(theirs),
         }
         self.fences = (self.fences.0.max(other.fences.0), self.fences.1.max(other.fences.1));
+        let last = [self.last, other.last].into_iter().flatten().max_by_key(|last| last.time);
+        self.last = last.map(|last| Last { is_all: false, ..last });
         for (number, theirs) in &other.groups {
-            let mine = self.groups.entry(*number).or_insert_with(|| Arc::clone(theirs));
-            if Arc::ptr_eq(mine, theirs) {
-                continue;
-            }
-            let mine = Arc::make_mut(mine);
-            for (cta, theirs) in &**theirs {
-                let mine = mine.entry(*cta).or_insert_with(|| Arc::clone(theirs));
-                if !Arc::ptr_eq(mine, theirs) && !mine.includes(theirs) {
-                    Arc::make_mut(mine).join(theirs);
+            match self.groups.binary_search_by_key(number, |(n, _)| *n) {
+                Err(place) => self.groups.insert(place, (*number, Arc::clone(theirs))),
+                Ok(place) if Arc::ptr_eq(&self.groups[place].1, theirs) => {}
+                Ok(place) => {
+                    let mine = Arc::make_mut(&mut self.groups[place].1);
+                    mine.iter_mut().zip(theirs.iter()).for_each(|(mine, theirs)| join(mine, theirs));
                 }
+            }
+        }
+    }
+}
+
+/// All that somebody else knows of a block.
+fn join(mine: &mut Option<Arc<OfCta>>, theirs: &Option<Arc<OfCta>>) {
+    match (mine, theirs) {
+        (_, None) => {}
+        (mine @ None, Some(theirs)) => *mine = Some(Arc::clone(theirs)),
+        (Some(mine), Some(theirs)) => {
+            if !Arc::ptr_eq(mine, theirs) && !mine.includes(theirs) {
+                Arc::make_mut(mine).join(theirs);
             }
         }
     }

@@ -195,6 +195,10 @@ impl Line {
             }
             self.rows.drain(..FORGOTTEN);
         }
+        // Most lines that are kept so have one row.
+        if self.rows.is_empty() {
+            self.rows.reserve_exact(1);
+        }
         self.rows.push(*row);
         true
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use handloom_diag::Span;
+use handloom_diag::hash::FastMap;
 use handloom_ir::types::{Order, Scope};
 
 use crate::bag::{Bag, Domain};
@@ -101,7 +102,7 @@ pub struct Audit {
     misuses: Option<Misuses>,
     pub(crate) now: Time,
     pub(crate) sites: Vec<Site>,
-    numbers: HashMap<Site, u32>,
+    numbers: FastMap<Site, u32>,
     pub(crate) ctas: BTreeMap<u32, Cta>,
     /// The cluster of each block that has begun, in a launch of clusters; else each block is its own.
     clusters: HashMap<u32, u32>,
@@ -143,7 +144,7 @@ impl Audit {
             options,
             now: 1,
             sites: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: FastMap::default(),
             ctas: BTreeMap::new(),
             clusters: HashMap::new(),
             shadow: Shadow::default(),
@@ -277,6 +278,7 @@ impl Audit {
                 self.ended.push(ended.shared);
             }
             self.shadow.forget(ended.shared.0, ended.shared.1);
+            self.sequence.forget(number);
         }
     }
 
@@ -329,9 +331,9 @@ impl Audit {
         if let Alike::Yes(cta, warp) = *known { Some((cta, warp)) } else { None }
     }
 
-    /// The cluster of a thread.
-    pub(crate) fn cluster(&self, who: Thread) -> u32 {
-        self.cluster_of(who.cta)
+    /// The cluster of a thread, if it is more than its block.
+    pub(crate) fn cluster(&self, who: Thread) -> Option<u32> {
+        self.clusters.get(&who.cta).copied()
     }
 
     /// The place of an address in the shared memory of a block that runs: of this one, or another one.
@@ -363,14 +365,11 @@ impl Audit {
         self.goes_on(who);
         let acquires = matches!(order, Order::Acquire | Order::AcqRel | Order::Sc);
         let releases = matches!(order, Order::Release | Order::AcqRel | Order::Sc);
-        if acquires {
-            let pending = self.clock(who).map(|c| c.orders.as_ref().map_or_else(Vec::new, |o| o.pending.clone()));
-            for (addr, bag) in pending.unwrap_or_default() {
-                if self.acquire(who, site, scope, &bag)
-                    && let Some(clock) = self.clock(who)
-                {
-                    clock.orders().pending.retain(|(a, _)| *a != addr);
-                }
+        if acquires && let Some(orders) = self.clock(who).and_then(|c| c.orders.as_mut()) {
+            let mut pending = std::mem::take(&mut orders.pending);
+            pending.retain(|(_, bag)| !self.acquire(who, site, scope, bag));
+            if let Some(clock) = self.clock(who) {
+                clock.orders().pending = pending;
             }
         }
         if acquires
@@ -457,7 +456,7 @@ impl Audit {
             arrived => {
                 let mut known = arrived.unwrap_or_default().known;
                 for who in gone {
-                    if let Some(clock) = cta.clock(who) {
+                    if let Some(clock) = cta.clock_mut(who) {
                         known.join(&clock.snapshot(who, now));
                     }
                 }
@@ -495,14 +494,15 @@ impl Audit {
         self.keep(|_| Event::ClusterArrive { cta: number, phase, warp, lanes, releases });
         for who in threads(number, warp, lanes) {
             self.goes_on(who);
-            let cluster = self.cluster(who);
+            let (cluster, number) = (self.cluster(who), self.cluster_of(who.cta));
             if releases {
                 let known = self.snapshot(who);
-                self.phases.entry((cluster, phase)).or_default().tell(Domain::Cluster(cluster), &known);
+                let domain = cluster.map_or(Domain::Cta(who.cta), Domain::Cluster);
+                self.phases.entry((number, phase)).or_default().tell(domain, &known);
                 continue;
             }
             let fences = self.clock(who).and_then(|c| c.orders.as_ref()).map_or_else(Vec::new, |o| o.fences.clone());
-            let bag = self.phases.entry((cluster, phase)).or_default();
+            let bag = self.phases.entry((number, phase)).or_default();
             fences.iter().for_each(|r| bag.put(&r.known, r.scope, who, cluster, r.site));
         }
         self.end_op();
@@ -513,7 +513,7 @@ impl Audit {
         self.keep(|_| Event::ClusterWait { who, phase });
         self.goes_on(who);
         let cluster = self.cluster(who);
-        let Some(bag) = self.phases.get(&(cluster, phase)) else { return };
+        let Some(bag) = self.phases.get(&(self.cluster_of(who.cta), phase)) else { return };
         let taken: Vec<Arc<Known>> = bag.take(Scope::Cluster, who, cluster).map(Arc::clone).collect();
         if let Some(clock) = self.clock(who) {
             taken.iter().for_each(|known| clock.learn(known));
@@ -576,6 +576,10 @@ impl Cta {
 
     fn clock(&self, who: Thread) -> Option<&Clock> {
         self.clocks.get(usize::try_from(who.number()).ok()?)
+    }
+
+    fn clock_mut(&mut self, who: Thread) -> Option<&mut Clock> {
+        self.clocks.get_mut(usize::try_from(who.number()).ok()?)
     }
 }
 

@@ -8,9 +8,10 @@
 //! Fences are counted as they come. Everything that is known goes along with the number of the last fence before it, and with that of the last fence of
 //! which something was heard so ([`Known`]). Choice: who heard of a fence counts as having heard of all that ran before it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use handloom_diag::hash::FastMap;
 use handloom_ir::types::Scope;
 
 use crate::bag::Domain;
@@ -32,7 +33,7 @@ pub struct Sequence {
     /// By who may take it: what those knew together that executed a fence up to the one of the number.
     told: BTreeMap<Domain, Vec<(Number, Arc<Known>)>>,
     /// By address: the last fence before a strong write there or something that such a write has overwritten, and the one before a strong read there.
-    at: HashMap<u64, (Number, Number)>,
+    at: FastMap<u64, (Number, Number)>,
 }
 
 impl Sequence {
@@ -42,7 +43,7 @@ impl Sequence {
     }
 
     /// What a fence takes by whose thread fences up to a number have been heard of.
-    fn take(&self, heard: Number, scope: Scope, who: Thread, cluster: u32) -> Vec<Arc<Known>> {
+    fn take(&self, heard: Number, scope: Scope, who: Thread, cluster: Option<u32>) -> [Option<Arc<Known>>; 3] {
         let of_domain = |domain: Domain| {
             let list = self.told.get(&domain)?;
             let end = list.partition_point(|(number, _)| *number <= heard);
@@ -51,11 +52,15 @@ impl Sequence {
                 if end == 0 && list.len() >= MOST_KEPT / 2 { list.first() } else { list.get(end.checked_sub(1)?) };
             last.map(|(_, known)| Arc::clone(known))
         };
-        if heard == 0 { vec![] } else { Domain::within(scope, who, cluster).filter_map(of_domain).collect() }
+        let mut taken = [None, None, None];
+        if heard > 0 {
+            taken.iter_mut().zip(Domain::within(scope, who, cluster)).for_each(|(to, domain)| *to = of_domain(domain));
+        }
+        taken
     }
 
     /// A thread that knows so much has executed the last fence.
-    fn put(&mut self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: u32) {
+    fn put(&mut self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: Option<u32>) {
         for domain in Domain::within(scope, who, cluster) {
             let list = self.told.entry(domain).or_default();
             let mut all = Arc::clone(known);
@@ -67,6 +72,11 @@ impl Sequence {
             }
             list.push((self.count, all));
         }
+    }
+
+    /// A block has ended: what its threads alone may take, nobody takes any more.
+    pub fn forget(&mut self, cta: u32) {
+        self.told.remove(&Domain::Cta(cta));
     }
 
     /// An access by who knows of fences up to a number: up to which one he hears of some.
@@ -91,7 +101,7 @@ impl Audit {
         self.sequence.count = self.sequence.count.saturating_add(1);
         let number = self.sequence.count;
         if let Some(clock) = self.clock(who) {
-            taken.iter().for_each(|known| clock.learn(known));
+            taken.iter().flatten().for_each(|known| clock.learn(known));
             clock.know().pass(number);
         }
     }

@@ -3,12 +3,12 @@
 use handloom_audit::init::Decides;
 use handloom_audit::misuse::Wrong;
 use handloom_ir::num;
-use handloom_ir::simt::{Inst, Op, SymId, SymKind};
+use handloom_ir::simt::{Inst, Op, SymId, SymKind, Term};
 use handloom_ir::trap::Trap;
 use handloom_ir::types::{StateSpace, Varies};
 
 use crate::cta::{Cta, Group};
-use crate::lane::State;
+use crate::lane::{Place, State};
 use crate::memory::Memory;
 use crate::numbers::number;
 use crate::sreg;
@@ -216,10 +216,14 @@ impl<'m> Cta<'m> {
         if let Some(shades) = shades {
             self.shade_warp(op, group, &inputs, &shades);
         }
+        // They stand at the block behind it at once, as in compiled code: at the end of their own, they would run before lanes that stand between the two.
+        self.clock += u64::from(active.count_ones());
         for t in group.threads() {
-            let lane = &mut self.threads[t];
-            lane.place.inst += 1;
-            lane.state = State::Ready;
+            let Place { func, block, .. } = self.threads[t].place;
+            let Term::Jump(next) = self.module.funcs[func.idx()].blocks[block.idx()].term else {
+                unreachable!("bug: no jump follows a warp-synchronising op")
+            };
+            self.threads[t].resume(next);
         }
     }
 
