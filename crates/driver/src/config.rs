@@ -299,7 +299,7 @@ mod tests {
         let coverage = CountConfig { level: Counting::Coverage, is_drawn: false, to };
         assert_eq!(count("HANDLOOM_COUNTS", "coverage:/tmp/a:b"), Some(coverage));
         assert!(count("HANDLOOM_COUNTS", "page:/tmp/a").is_some_and(|c| c.is_drawn && c.level == Counting::All));
-        let deadline = |text: &str| read("HANDLOOM_DEADLINE", text).0.time_left();
+        let deadline = |text: &'static str| read("HANDLOOM_DEADLINE", text).0.time_left();
         assert_eq!(deadline(""), None);
         // One that is over leaves as little as there can be, one to come what is left.
         assert_eq!(deadline("1"), Some(Duration::from_millis(1)));
