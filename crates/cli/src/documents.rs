@@ -4,14 +4,17 @@ use std::fmt::Write;
 
 use handloom_profile::escape;
 use handloom_runtime::{Finding, FoundAt, TrapReport};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::suite::Verdict;
 
-/// A launch, as documents tell it.
+/// A launch, or a program, as documents tell it.
 #[derive(Debug)]
 pub struct Case {
-    /// The entry.
+    /// What it is: `launch` or `program`.
+    pub what: &'static str,
+    /// The entry, or the command.
     pub entry: String,
     /// How long it ran, in seconds.
     pub seconds: f64,
@@ -22,7 +25,7 @@ pub struct Case {
 /// A trap, as documents tell it.
 #[derive(Debug)]
 pub struct Trapped {
-    kind: &'static str,
+    kind: String,
     message: String,
     place: Option<(String, u32, u32)>,
     source: Option<(String, u32)>,
@@ -32,10 +35,43 @@ impl Trapped {
     /// Of a report.
     pub fn of(trap: &TrapReport) -> Trapped {
         Trapped {
-            kind: trap.kind().word(),
+            kind: trap.kind().word().to_owned(),
             message: trap.message().to_owned(),
             place: trap.place().map(|(file, at)| (file.to_owned(), at.line, at.column)),
             source: trap.cuda_place().map(|(file, line)| (file.to_owned(), line)),
+        }
+    }
+
+    /// Of a program, which has no place.
+    pub fn program(kind: &str, message: String) -> Trapped {
+        Trapped { kind: kind.to_owned(), message, place: None, source: None }
+    }
+}
+
+/// A trap, as a library of a program notes it.
+#[derive(Deserialize)]
+pub struct NotedTrap {
+    kind: String,
+    message: String,
+    #[serde(default)]
+    file: Option<String>,
+    #[serde(default)]
+    line: u32,
+    #[serde(default)]
+    column: u32,
+    #[serde(default)]
+    cuda_file: Option<String>,
+    #[serde(default)]
+    cuda_line: u32,
+}
+
+impl From<NotedTrap> for Trapped {
+    fn from(noted: NotedTrap) -> Trapped {
+        Trapped {
+            kind: noted.kind,
+            message: noted.message,
+            place: noted.file.map(|file| (file, noted.line, noted.column)),
+            source: noted.cuda_file.map(|file| (file, noted.cuda_line)),
         }
     }
 }
@@ -130,20 +166,20 @@ fn uri(path: &str) -> String {
     if path.starts_with('/') { format!("file://{out}") } else { out }
 }
 
-/// A JUnit document: a case for each launch, and one for each finding.
+/// A JUnit document: a case for each launch or trap and for a program, and one for each finding.
 pub fn junit(cases: &[Case], findings: &[&Finding]) -> String {
     let traps = cases.iter().filter(|c| c.trap.is_some()).count();
     let (tests, failures) = (cases.len() + findings.len(), traps + findings.len());
     let seconds: f64 = cases.iter().map(|c| c.seconds).sum();
     let mut out = opened(tests, failures, seconds);
     for case in cases {
-        let head =
-            format!("<testcase classname=\"launch\" name=\"{}\" time=\"{:.6}\"", escape(&case.entry), case.seconds);
+        let (what, entry) = (case.what, escape(&case.entry));
+        let head = format!("<testcase classname=\"{what}\" name=\"{entry}\" time=\"{:.6}\"", case.seconds);
         match &case.trap {
             None => drop(writeln!(out, "{head}/>")),
             Some(trap) => {
                 let at = trap.place.as_ref().map_or(String::new(), |(file, line, _)| format!("{file}:{line}"));
-                let (kind, message) = (escape(trap.kind), escape(&trap.message));
+                let (kind, message) = (escape(&trap.kind), escape(&trap.message));
                 let _ = writeln!(
                     out,
                     "{head}><failure type=\"trap/{kind}\" message=\"{message}\">{}</failure></testcase>",

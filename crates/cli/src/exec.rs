@@ -4,27 +4,24 @@
 //! at the end, from a file in which the library notes it ([`notes`](crate::notes)).
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args as ClapArgs;
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use handloom_ir::simt::Counting;
 use handloom_runtime::{AsyncOrder, user_folder};
 
-use crate::args::{AsyncArg, BoundsArg, FindArgs};
+use crate::args::{AsyncArg, BoundsArg, FindArgs, seconds};
+use crate::documents::{Case, Trapped};
 use crate::findings::Collected;
 use crate::notes::{Notes, Summary};
 use crate::outputs::{Store, open_all};
 use crate::profile::Reports;
+use crate::program::{self, Signals, Why};
 use crate::report::{Failure, Out, Status, reason};
 use crate::traces::document;
 
@@ -37,9 +34,6 @@ const FOLDER_VARIABLE: &str = "HANDLOOM_LIBRARIES";
 /// Libraries that a program gets first, wherever it looks for others of their names, as PyTorch does in folders of its own: the runtime libraries, and empty
 /// ones, so that programs which would make machine code with them link by the driver instead.
 const FIRST: [&str; 4] = ["libcudart.so.13", "libcudart.so.12", "libnvJitLink.so.13", "libnvJitLink.so.12"];
-
-/// How often signals are looked for.
-const TICK: Duration = Duration::from_millis(20);
 
 /// `handloom exec`.
 #[derive(ClapArgs, Debug)]
@@ -65,6 +59,9 @@ pub struct ExecArgs {
     /// When the results of asynchronous copies and products come. Default: earliest, or seed with --check.
     #[arg(long, value_enum)]
     pub async_order: Option<AsyncArg>,
+    /// Stop the program, and its kernels, when it takes longer.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
     /// Let kernels use all memory of the program, as plain pointers of the host, and let launches end before the call returns.
     #[arg(long)]
     pub open_addresses: bool,
@@ -123,10 +120,7 @@ fn size(text: &str) -> Result<String, String> {
 /// # Errors
 /// The libraries or the program are not there, or a report cannot be written.
 pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
-    if args.checks.first {
-        return Err(Failure::usage("`--first` is for `run`: a program goes on after a finding".to_owned()));
-    }
-    Collected::new(&args.checks)?;
+    let asked = Collected::new(&args.checks)?;
     let folder = libraries()?;
     let reports = Reports::open([&args.profile, &args.cover, &args.lcov, &args.merge])?;
     let store = args.trace.as_deref().map(Store::to);
@@ -134,8 +128,15 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
     let notes = Notes::new()?;
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
-    environment(&mut command, args, &folder, (&notes, &reports))?;
+    let begin = SystemTime::now();
+    environment(&mut command, args, &folder, (&notes, &reports), begin)?;
+    if out.document.is_some() {
+        // Standard output is for the document.
+        let to = std::io::stderr().as_fd().try_clone_to_owned();
+        command.stdout(to.map_err(|e| Failure::file(format!("standard error: {}", reason(&e))))?);
+    }
     let signals = Signals::watch()?;
+    let started = Instant::now();
     let child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
@@ -145,10 +146,29 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
             return Ok(Status::Passed(if is_there { 126 } else { 127 }));
         }
     };
-    let status =
-        wait(child, &signals).map_err(|e| Failure::file(format!("cannot wait for the program: {}", reason(&e))))?;
+    let mut looked = 0;
+    let mut is_enough = || args.checks.first && notes.has_finding(&asked, &mut looked);
+    let (status, why) = program::wait(child, &signals, args.timeout, &mut is_enough)
+        .map_err(|e| Failure::file(format!("cannot wait for the program: {}", reason(&e))))?;
+    let own = status.code().and_then(|c| u8::try_from(c).ok());
+    let by_signal = || status.signal().and_then(|s| u8::try_from(s).ok()).map(|s| 128 + s);
+    let own = own.or_else(by_signal).unwrap_or(1);
+    let is_late = why == Some(Why::Time);
+    let limit = args.timeout.unwrap_or_default().as_secs_f64();
+    let late = format!("the program was stopped after {limit} seconds, and there may be more to find");
+    if is_late {
+        out.error(&late);
+    }
+    let trap = match why {
+        Some(Why::Time) => Some(Trapped::program("timeout", late)),
+        Some(Why::Finding) => None,
+        None if own == 0 => None,
+        None => Some(Trapped::program("exit", format!("the program ended with status {own}"))),
+    };
+    let entry = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let case = Case { what: "program", entry, seconds: started.elapsed().as_secs_f64(), trap };
     let level = reports.level();
-    let mut found = notes.report(&args.checks, out)?;
+    let mut found = notes.report(&args.checks, case, out)?;
     if level != Counting::Nothing {
         reports.write(notes.counted(), out)?;
         if found.left > 0 {
@@ -161,10 +181,11 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
     if let Some(output) = trace {
         output.write(document(&notes.traced()).as_bytes())?;
     }
-    let own = status.code().and_then(|c| u8::try_from(c).ok());
-    let by_signal = || status.signal().and_then(|s| u8::try_from(s).ok()).map(|s| 128 + s);
-    let own = own.or_else(by_signal).unwrap_or(1);
-    Ok(Status::Passed(ended(own, &found, args)))
+    Ok(Status::Passed(match why {
+        Some(Why::Time) => args.error_exit.unwrap_or(Status::Found.code()),
+        Some(Why::Finding) => ended(0, &found, args),
+        None => ended(own, &found, args),
+    }))
 }
 
 /// The exit status of a program that ended with `own`. What was found is no success, nor what could not be checked.
@@ -209,6 +230,7 @@ fn environment(
     args: &ExecArgs,
     folder: &Path,
     (notes, reports): (&Notes, &Reports),
+    begin: SystemTime,
 ) -> Result<(), Failure> {
     let joined = |variable: &str, first: OsString| {
         let mut all = first;
@@ -254,7 +276,13 @@ fn environment(
     set("HANDLOOM_ASYNC_ORDER", args.async_order.map(|o| AsyncOrder::from(o).name().into()));
     set("HANDLOOM_OPEN_ADDRESSES", args.open_addresses.then(|| "1".into()));
     set("HANDLOOM_TRACE_API", args.trace_api.then(|| "1".into()));
-    let FindArgs { check, check_volatile, check_same_values, check_leaks, .. } = args.checks;
+    let FindArgs { check, check_volatile, check_same_values, check_leaks, first, .. } = args.checks;
+    // Where some findings do not count, the first one of a launch may be one of those.
+    let first = first && args.checks.suppressions.is_empty();
+    set("HANDLOOM_CHECK_FIRST", first.then(|| "1".into()));
+    let since = |moment: SystemTime| moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string();
+    let deadline = args.timeout.and_then(|limit| begin.checked_add(limit));
+    set("HANDLOOM_DEADLINE", deadline.map(since).and_then(text));
     set("HANDLOOM_CHECK", check.and_then(|checks| text(checks.to_string())));
     set("HANDLOOM_CHECK_VOLATILE", check_volatile.then(|| "1".into()));
     set("HANDLOOM_CHECK_SAME_VALUES", check_same_values.then(|| "1".into()));
@@ -273,8 +301,7 @@ fn environment(
         },
     );
     set("HANDLOOM_TRACE", args.trace.as_ref().map(|_| notes.folder.join("%p.trace").into_os_string()));
-    let begin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    set("HANDLOOM_TRACE_BEGIN", args.trace.as_ref().and_then(|_| text(begin.as_nanos().to_string())));
+    set("HANDLOOM_TRACE_BEGIN", args.trace.as_ref().and_then(|_| text(since(begin))));
     set("HANDLOOM_POISON", args.poison.then(|| "1".into()));
     let absolute = |p: &PathBuf| std::path::absolute(p).unwrap_or_else(|_| p.clone()).into_os_string();
     let off = Path::new("off");
@@ -282,51 +309,4 @@ fn environment(
     set("HANDLOOM_DUMP_IMAGES", args.dump_images.as_ref().map(absolute));
     set("HANDLOOM_REPORT", args.report.as_ref().map(absolute));
     Ok(())
-}
-
-/// Signals that are passed on.
-struct Signals {
-    seen: Arc<AtomicUsize>,
-    /// The terminal sends its own to the program as well.
-    from_terminal: bool,
-}
-
-impl Signals {
-    fn watch() -> Result<Signals, Failure> {
-        let seen = Arc::new(AtomicUsize::new(0));
-        for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
-            let number = usize::try_from(signal).unwrap_or(0);
-            let set = signal_hook::flag::register_usize(signal, Arc::clone(&seen), number);
-            set.map_err(|e| Failure::file(format!("signals cannot be watched: {}", reason(&e))))?;
-        }
-        Ok(Signals { seen, from_terminal: std::io::stdin().is_terminal() })
-    }
-
-    fn pass_on(&self, to: Pid) {
-        let number = i32::try_from(self.seen.swap(0, Ordering::AcqRel)).unwrap_or(0);
-        let signal = match number {
-            SIGINT if !self.from_terminal => Signal::INT,
-            SIGTERM => Signal::TERM,
-            SIGHUP => Signal::HUP,
-            SIGUSR1 => Signal::USR1,
-            SIGUSR2 => Signal::USR2,
-            _ => return,
-        };
-        // It may have ended just now.
-        let _ = kill_process(to, signal);
-    }
-}
-
-/// Waits for the program, and passes signals on meanwhile.
-fn wait(mut child: Child, signals: &Signals) -> std::io::Result<ExitStatus> {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let (ended, end) = mpsc::channel();
-    std::thread::Builder::new().name("handloom-wait".into()).spawn(move || ended.send(child.wait()))?;
-    loop {
-        match end.recv_timeout(TICK) {
-            Ok(status) => return status,
-            Err(mpsc::RecvTimeoutError::Timeout) => pid.into_iter().for_each(|pid| signals.pass_on(pid)),
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(std::io::Error::other("its watcher is gone")),
-        }
-    }
 }

@@ -135,7 +135,7 @@ impl Collected {
     pub fn add(&mut self, entry: &str, done: &Launched, seed: u64) {
         let seconds = done.runs.iter().map(|run| run.run.as_secs_f64()).sum();
         let trap = done.trap.as_ref().map(|trap| Trapped::of(trap));
-        self.cases.push(Case { entry: entry.to_owned(), seconds, trap });
+        self.cases.push(Case { what: "launch", entry: entry.to_owned(), seconds, trap });
         for run in &done.runs {
             match &run.check {
                 Some(check) => self.add_launch(check, seed),
@@ -146,6 +146,16 @@ impl Collected {
             let (entry, launch) = (entry.to_owned(), done.clone());
             self.traps.push(SeedTrap { entry, launch, seed: self.seed, seeds: 1 });
         }
+    }
+
+    /// Adds a case of the document alone.
+    pub fn add_case(&mut self, case: Case) {
+        self.cases.push(case);
+    }
+
+    /// Whether a finding is left out.
+    pub fn is_suppressed(&self, finding: &Finding) -> bool {
+        self.suppressions.has(finding)
     }
 
     /// Adds what one run of a launch found.

@@ -52,6 +52,7 @@ mod page;
 mod plot;
 mod printed;
 mod profile;
+mod program;
 mod report;
 mod run;
 mod scalar;
@@ -113,8 +114,8 @@ fn command(command: &Command, words: &[OsString], out: &mut Out) -> Result<Statu
     if let Err(word) = Vectors::named() {
         return Err(Failure::usage(format!("HANDLOOM_ISA is `{word}`: expected `plain`, `avx2` or `avx512`")));
     }
-    if out.document.is_some() && !matches!(command, Command::Run(_) | Command::Test(_)) {
-        return Err(Failure::usage("`--format sarif` and `--format junit` are for `run` and `test`"));
+    if out.document.is_some() && !matches!(command, Command::Run(_) | Command::Test(_) | Command::Exec(_)) {
+        return Err(Failure::usage("`--format sarif` and `--format junit` are for `run`, `exec` and `test`"));
     }
     match command {
         Command::Check(args) => check::check(args, out),

@@ -11,6 +11,7 @@ use handloom_runtime::{CheckReport, Finding};
 use serde::Deserialize;
 
 use crate::args::FindArgs;
+use crate::documents::{Case, NotedTrap};
 use crate::findings::Collected;
 use crate::report::{Failure, Out, Status, reason};
 
@@ -27,7 +28,11 @@ pub struct Notes {
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Note {
     /// A kernel stopped.
-    Trap { code: String },
+    Trap {
+        code: String,
+        #[serde(default)]
+        trap: Option<NotedTrap>,
+    },
     /// An image was refused, so that its kernels cannot run.
     Refused { code: String },
     /// A launch that is to be checked was given.
@@ -55,11 +60,11 @@ impl Notes {
         Ok(Notes { folder, file })
     }
 
-    /// Tells what was found: findings of checks in full, then all of it in a line. Returns what that means for the command.
+    /// Tells what was found: findings of checks in full, then all of it in a line; `program` is what documents say of the program itself. Returns what that means for the command.
     ///
     /// # Errors
     /// A file of suppressions cannot be read.
-    pub fn report(&self, args: &FindArgs, out: &mut Out) -> Result<Summary, Failure> {
+    pub fn report(&self, args: &FindArgs, program: Case, out: &mut Out) -> Result<Summary, Failure> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let notes = text.lines().filter_map(|l| serde_json::from_str(l).ok());
         let mut read = Read::of(notes, Collected::new(args)?, args.check.is_some());
@@ -67,6 +72,7 @@ impl Notes {
             let (s, was) = if read.left == 1 { ("", "was") } else { ("es", "were") };
             read.collected.not_checked(format!("{} launch{s} {was} not over when the program ended", read.left));
         }
+        read.collected.add_case(program);
         let status = read.collected.report(args, out);
         let mut parts =
             read.collected.kinds().into_iter().map(|(kind, n)| counted(n, "finding", kind)).collect::<Vec<_>>();
@@ -82,6 +88,19 @@ impl Notes {
             out.say(&format!("handloom: {}{first}", parts.join("; ")));
         }
         Ok(Summary { checks: status, has_traps: !read.traps.is_empty(), left: read.left })
+    }
+
+    /// Whether a check has found something that is not left out. `looked` is how many bytes of the notes were looked at before.
+    pub fn has_finding(&self, asked: &Collected, looked: &mut usize) -> bool {
+        let Ok(text) = std::fs::read(&self.file) else { return false };
+        let new = text.get(*looked..).unwrap_or_default();
+        let whole = new.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        *looked += whole;
+        let is_finding = |line: &[u8]| match serde_json::from_slice(line) {
+            Ok(Note::Finding { found, .. }) => !asked.is_suppressed(&found),
+            Ok(_) | Err(_) => false,
+        };
+        new[..whole].split(|byte| *byte == b'\n').any(is_finding)
     }
 
     /// What all processes counted.
@@ -149,7 +168,13 @@ impl Read {
         let mut last_seed = 0;
         for note in notes {
             match note {
-                Note::Trap { code } => read.traps.push(code),
+                Note::Trap { code, trap } => {
+                    if let Some(trap) = trap {
+                        let trap = Some(trap.into());
+                        read.collected.add_case(Case { what: "launch", entry: code.clone(), seconds: 0.0, trap });
+                    }
+                    read.traps.push(code);
+                }
                 Note::Refused { code } if is_checked => {
                     read.collected.not_checked(format!("an image was refused ({code}), and none of its kernels ran"));
                 }

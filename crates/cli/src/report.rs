@@ -29,9 +29,9 @@ pub enum FormatArg {
     Human,
     /// One JSON object a line.
     Json,
-    /// What checks and traps of `run` found, as one SARIF document.
+    /// What checks and traps of `run` and `exec` found, as one SARIF document.
     Sarif,
-    /// The launches of `run` and what was found, as one JUnit document.
+    /// The launches of `run`, or the program of `exec`, and what was found, as one JUnit document.
     Junit,
 }
 

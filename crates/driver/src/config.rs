@@ -32,6 +32,8 @@ pub struct Config {
     pub async_order: Option<AsyncOrder>,
     /// Longest time of a launch: to make its code, and to run.
     pub timeout: Option<Duration>,
+    /// When the program is to be over, launches with it.
+    pub deadline: Option<SystemTime>,
     /// How long launches may wait for memory to change while the program waits for them and nothing else happens.
     pub quiet: Option<Duration>,
     /// Kernels may use all memory of the process, and launches end before the call returns.
@@ -122,6 +124,14 @@ fn visible(text: Option<&str>, devices: u32) -> Vec<u32> {
 }
 
 impl Config {
+    /// How long a launch that begins now may take.
+    pub fn time_left(&self) -> Option<Duration> {
+        // One that begins too late is stopped as soon as it can be.
+        let least = Duration::from_millis(1);
+        let left = |end: SystemTime| end.duration_since(SystemTime::now()).unwrap_or_default().max(least);
+        self.deadline.map(left).into_iter().chain(self.timeout).min()
+    }
+
     /// Reads the settings by a function that looks a variable up. What cannot be read is told in a sentence and left at its default: a driver has no
     /// other way to say it.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> (Config, Vec<String>) {
@@ -143,6 +153,7 @@ impl Config {
             seed: 0,
             async_order: None,
             timeout: None,
+            deadline: None,
             quiet: Some(QUIET),
             open_addresses: false,
             trace: false,
@@ -181,6 +192,11 @@ impl Config {
             c.async_order.is_some()
         });
         get("HANDLOOM_TIMEOUT", "seconds", &mut |t| seconds(t).map(|v| c.timeout = v).is_some());
+        let moment = |text: &str| UNIX_EPOCH.checked_add(Duration::from_nanos(text.parse().ok()?));
+        get("HANDLOOM_DEADLINE", "what `handloom exec` says", &mut |t| {
+            c.deadline = moment(t);
+            c.deadline.is_some()
+        });
         get("HANDLOOM_QUIET", "seconds", &mut |t| seconds(t).map(|v| c.quiet = v).is_some());
         get("HANDLOOM_BOUNDS", "`exact` or `contained`", &mut |t| match t {
             "exact" => {
@@ -201,6 +217,7 @@ impl Config {
         });
         get("HANDLOOM_CHECK_VOLATILE", "`1` or `0`", &mut |t| flag(t, &mut races.strong_volatile));
         get("HANDLOOM_CHECK_SAME_VALUES", "`1` or `0`", &mut |t| flag(t, &mut races.same_values));
+        get("HANDLOOM_CHECK_FIRST", "`1` or `0`", &mut |t| flag(t, &mut races.first));
         get("HANDLOOM_CHECK_LEAKS", "`1` or `0`", &mut |t| flag(t, &mut c.leaks));
         races.keeps_footprint = checks.is_some_and(|checks| checks.has(Check::Race));
         c.check = checks.map(|checks| CheckConfig { checks, races });
@@ -224,9 +241,8 @@ impl Config {
         });
         c.trace_file = variable("HANDLOOM_TRACE").filter(|t| !t.is_empty()).map(|t| of_process(&t));
         get("HANDLOOM_TRACE_BEGIN", "what `handloom exec` says", &mut |t| {
-            let since = t.parse().ok().and_then(|ns| UNIX_EPOCH.checked_add(Duration::from_nanos(ns)));
-            c.trace_begin = since;
-            since.is_some()
+            c.trace_begin = moment(t);
+            c.trace_begin.is_some()
         });
         c.dump_images = variable("HANDLOOM_DUMP_IMAGES").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.report = variable("HANDLOOM_REPORT").filter(|t| !t.is_empty()).map(PathBuf::from);
@@ -283,6 +299,11 @@ mod tests {
         let coverage = CountConfig { level: Counting::Coverage, is_drawn: false, to };
         assert_eq!(count("HANDLOOM_COUNTS", "coverage:/tmp/a:b"), Some(coverage));
         assert!(count("HANDLOOM_COUNTS", "page:/tmp/a").is_some_and(|c| c.is_drawn && c.level == Counting::All));
+        let deadline = |text: &'static str| read("HANDLOOM_DEADLINE", text).0.time_left();
+        assert_eq!(deadline(""), None);
+        // One that is over leaves as little as there can be, one to come what is left.
+        assert_eq!(deadline("1"), Some(Duration::from_millis(1)));
+        assert!(deadline("9000000000000000000").is_some_and(|left| left > Duration::from_secs(60)));
         let (config, wrong) = read("HANDLOOM_PROFILE", "c.info");
         assert_eq!(config.count, None);
         assert_eq!(wrong, ["HANDLOOM_PROFILE is `c.info`: expected a file that ends in .html or .json"]);

@@ -348,7 +348,7 @@ fn launcher(ctx: &Ctx, func: &Func, shape: &Shape) -> Result<Arc<Launcher>> {
             async_order: process.config.async_order,
             bounds: process.config.bounds,
             threads: process.config.threads,
-            timeout: process.config.timeout,
+            timeout: process.config.time_left(),
             quiet: process.config.quiet,
             output: Some(ctx.sink.clone()),
             check: process.config.check,

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::common::Folder;
 
@@ -126,9 +127,91 @@ fn findings_are_told_in_full_and_summed_up() {
     assert_eq!((&object["finding"], &object["pairs"]), (&"race".into(), &100.into()));
     assert_eq!((&object["second"]["scope"], &object["first"]["source_line"]), (&"gpu".into(), &9.into()));
     assert_eq!(run(&["--check"], &[], 0).1, "memory,init,race,sync\n");
-    let (status, _, err) = run(&["--check", "--first"], &[], 0);
-    assert!(status == Some(2) && err.contains("`--first` is for `run`"), "{err}");
     assert_eq!(run(&["--check", "--check-leaks"], &[], 0).0, Some(0));
+}
+
+/// A program is stopped with all that it started, and what was found until then is told.
+#[test]
+fn a_program_is_stopped_in_time() {
+    let folder = libraries("exec-timeout");
+    folder.write("notes", format!("{FOUND}\n"));
+    let notes = folder.path().join("notes");
+    let started = folder.path().join("started");
+    let line =
+        format!("cat {} >> $HANDLOOM_FINDINGS; sleep 600 & echo $! > {}; wait", notes.display(), started.display());
+    let begin = Instant::now();
+    let (status, _, err) = exec(&folder, &["--timeout", "0.5", "--check=race", "--", "sh", "-c", &line]);
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+    assert_eq!(status, Some(1));
+    assert!(
+        err.contains("the program was stopped after 0.5 seconds") && err.contains("handloom: 1 finding: race"),
+        "{err}"
+    );
+    let pid = std::fs::read_to_string(&started).unwrap();
+    let is_over = || {
+        // One that has ended and that nobody waits for is still in the list.
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        text.is_empty() || text.contains(") Z ")
+    };
+    assert!(
+        (0..100).any(|_| is_over() || {
+            std::thread::sleep(Duration::from_millis(50));
+            false
+        }),
+        "{pid} goes on"
+    );
+    // A program that does not want to be stopped is, without a check too.
+    let deaf = "trap '' TERM; while true; do sleep 0.1; done";
+    assert_eq!(exec(&folder, &["--timeout", "0.2", "--error-exit", "9", "--", "sh", "-c", deaf]).0, Some(9));
+    assert_eq!(exec(&folder, &["--timeout", "60", "--", "sh", "-c", "exit 4"]).0, Some(4));
+}
+
+/// `--first` ends the program with the first finding that is not left out.
+#[test]
+fn a_program_is_stopped_by_its_first_finding() {
+    let folder = libraries("exec-first-finding");
+    folder.write("notes", format!("{FOUND}\n"));
+    folder.write("known", "suppress race unordered k.cu:9 k.ptx:4\n");
+    let notes = folder.path().join("notes");
+    let known = folder.path().join("known");
+    let line =
+        format!("echo first $HANDLOOM_CHECK_FIRST; cat {} >> $HANDLOOM_FINDINGS; sleep 1; echo over", notes.display());
+    let run = |options: &[&str]| exec(&folder, &[options, &["--", "sh", "-c", &line]].concat());
+    let (status, out, err) = run(&["--check=race", "--first"]);
+    assert_eq!((status, out.as_str()), (Some(1), "first 1\n"), "{err}");
+    assert!(err.contains("race: nothing orders them [unordered]"), "{err}");
+    let (status, out, err) = run(&["--check=race", "--first", "--suppressions", known.to_str().unwrap()]);
+    assert_eq!((status, out.as_str()), (Some(0), "first\nover\n"), "{err}");
+    assert!(err.contains("1 finding left out by suppressions"), "{err}");
+    let (status, _, err) = run(&["--check=race", "--gen-suppressions", "--print-limit", "1"]);
+    assert!(status == Some(1) && err.contains("suppress race unordered k.cu:9 k.ptx:4"), "{err}");
+    assert!(run(&["--check=race", "--print-limit", "0"]).2.contains("1 more finding not shown"), "{err}");
+}
+
+/// Documents of a whole program: standard output is theirs alone, and traps, findings and the program itself are in them.
+#[test]
+fn programs_have_documents() {
+    let folder = libraries("exec-documents");
+    let trap = r#"{"event":"trap","code":"CUDA_ERROR_ASSERT","trap":{"kind":"assert","file":"k.ptx","line":7,"column":2,"block":[0,0,0],"thread":[0,0,0],"other_threads":0,"message":"it failed"}}"#;
+    folder.write("notes", format!("{FOUND}\n{trap}\n"));
+    let from = folder.path().join("notes");
+    let line = format!("cat {} >> $HANDLOOM_FINDINGS; echo words", from.display());
+    let run = |format: &str, line: &str| exec(&folder, &["--check", "--format", format, "--", "sh", "-c", line]);
+    let (status, out, err) = run("sarif", &line);
+    assert!(status == Some(1) && err.contains("words"), "{err}");
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let results = document["runs"][0]["results"].as_array().unwrap();
+    let rules: Vec<_> = results.iter().map(|r| r["ruleId"].as_str().unwrap()).collect();
+    assert_eq!(rules, ["race/unordered", "trap/assert"]);
+    let region = &results[1]["locations"][0]["physicalLocation"]["region"];
+    assert_eq!(region["startLine"], 7);
+    let (_, out, _) = run("junit", &line);
+    assert!(out.contains("tests=\"3\" failures=\"2\"") && out.contains("<testcase classname=\"program\""), "{out}");
+    // Without a fault there is one too, and a status is a failure.
+    let (status, out, _) = run("junit", "exit 0");
+    assert!(status == Some(0) && out.contains("tests=\"1\" failures=\"0\""), "{out}");
+    let (status, out, _) = run("junit", "exit 6");
+    assert!(status == Some(6) && out.contains("the program ended with status 6"), "{out}");
 }
 
 /// A kernel of which half of the lanes go one way.
