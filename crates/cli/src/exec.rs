@@ -153,6 +153,8 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
     let own = status.code().and_then(|c| u8::try_from(c).ok());
     let by_signal = || status.signal().and_then(|s| u8::try_from(s).ok()).map(|s| 128 + s);
     let own = own.or_else(by_signal).unwrap_or(1);
+    // A program may take a kernel that the deadline stopped for an error of its own, and go on to its end.
+    let is_past = args.timeout.is_some_and(|limit| started.elapsed() >= limit);
     let is_late = why == Some(Why::Time);
     let limit = args.timeout.unwrap_or_default().as_secs_f64();
     let late = format!("the program was stopped after {limit} seconds, and there may be more to find");
@@ -183,14 +185,14 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
     }
     Ok(Status::Passed(match why {
         Some(Why::Time) => args.error_exit.unwrap_or(Status::Found.code()),
-        Some(Why::Finding) => ended(0, &found, args),
-        None => ended(own, &found, args),
+        Some(Why::Finding) => ended(0, &found, args, false),
+        None => ended(own, &found, args, is_past),
     }))
 }
 
-/// The exit status of a program that ended with `own`. What was found is no success, nor what could not be checked.
-fn ended(own: u8, found: &Summary, args: &ExecArgs) -> u8 {
-    let is_checked = args.checks.check.is_some();
+/// The exit status of a program that ended with `own`. What was found is no success, nor what could not be checked, nor kernels that were stopped since time was over (`is_past`).
+fn ended(own: u8, found: &Summary, args: &ExecArgs, is_past: bool) -> u8 {
+    let is_checked = args.checks.check.is_some() || is_past;
     let is_found = found.checks == Status::Found || found.has_traps;
     match (args.error_exit, found.checks) {
         (Some(n), _) if is_found => n,
