@@ -98,7 +98,8 @@ impl Emit<'_> {
         self.keep_nan(gang);
         if gang.by_warp {
             for m in 0..gang.warps {
-                self.alike.clear();
+                // What is the same in all warps was read for the first one.
+                self.alike.retain(|r| gang.common[r.idx()]);
                 self.insts_of_gang(gang, m..m + 1)?;
             }
         } else {
@@ -138,6 +139,7 @@ impl Emit<'_> {
 
     /// The instructions of a way for some of its warps, each for all of these. What is the same in all warps is done for the first warp.
     fn insts_of_gang(&mut self, gang: &Gang, members: std::ops::Range<usize>) -> Result<(), Refusal> {
+        let last = members.end == gang.warps;
         for m in members.clone() {
             self.go_to_member(m);
             gang.enters.iter().for_each(|r| self.move_register(*r, Way::In));
@@ -188,6 +190,10 @@ impl Emit<'_> {
         for m in members {
             self.go_to_member(m);
             gang.leaves.iter().for_each(|r| self.move_register(*r, Way::Out));
+        }
+        if last {
+            // What lives on is in its home.
+            self.a.end_instruction(0);
         }
         Ok(())
     }
