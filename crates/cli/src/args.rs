@@ -675,7 +675,11 @@ pub struct Seeds {
     pub last: u64,
 }
 
-fn seeds(text: &str) -> Result<Seeds, String> {
+/// A range of seeds as it is written.
+///
+/// # Errors
+/// What it should be.
+pub fn seeds(text: &str) -> Result<Seeds, String> {
     let range = match text.split_once("..=") {
         Some((a, b)) => a.parse().ok().zip(b.parse().ok()),
         None => {

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args as ClapArgs;
@@ -15,14 +15,15 @@ use clap::Args as ClapArgs;
 use handloom_ir::simt::Counting;
 use handloom_runtime::{AsyncOrder, user_folder};
 
-use crate::args::{AsyncArg, BoundsArg, FindArgs, seconds};
+use crate::args::{AsyncArg, BoundsArg, FindArgs, Seeds, seconds, seeds};
 use crate::documents::{Case, Trapped};
 use crate::findings::Collected;
-use crate::notes::{Notes, Summary};
+use crate::notes::{Notes, Read, Summary};
 use crate::outputs::{Store, open_all};
 use crate::profile::Reports;
 use crate::program::{self, Signals, Why};
 use crate::report::{Failure, Out, Status, reason};
+use crate::seeds::{cores, side_by_side};
 use crate::traces::document;
 
 /// The library that a program asks for.
@@ -56,6 +57,9 @@ pub struct ExecArgs {
     /// Order of scheduling. Default: 0, which is ascending.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Run the program with all seeds from A to B - 1 (`A..=B`: to B), side by side, and say in how many each finding was seen.
+    #[arg(long, value_name = "A..B", value_parser = seeds, requires = "check", conflicts_with_all = ["seed", "trace"])]
+    pub many_seeds: Option<Seeds>,
     /// When the results of asynchronous copies and products come. Default: earliest, or seed with --check.
     #[arg(long, value_enum)]
     pub async_order: Option<AsyncArg>,
@@ -125,54 +129,28 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
     let reports = Reports::open([&args.profile, &args.cover, &args.lcov, &args.merge])?;
     let store = args.trace.as_deref().map(Store::to);
     let trace = open_all(store.iter())?.pop();
-    let notes = Notes::new()?;
-    let mut command = Command::new(&args.command[0]);
-    command.args(&args.command[1..]);
-    let begin = SystemTime::now();
-    environment(&mut command, args, &folder, (&notes, &reports), begin)?;
-    if out.document.is_some() {
-        // Standard output is for the document.
-        let to = std::io::stderr().as_fd().try_clone_to_owned();
-        command.stdout(to.map_err(|e| Failure::file(format!("standard error: {}", reason(&e))))?);
-    }
     let signals = Signals::watch()?;
-    let started = Instant::now();
-    let child = match command.spawn() {
-        Ok(child) => child,
-        Err(e) => {
-            let name = args.command[0].to_string_lossy();
-            out.say(&format!("error: cannot run `{name}`: {}", reason(&e)));
-            let is_there = e.kind() != std::io::ErrorKind::NotFound;
-            return Ok(Status::Passed(if is_there { 126 } else { 127 }));
+    let place = Place { args, folder: &folder, reports: &reports, signals: &signals, asked: &asked };
+    let seed = args.many_seeds.map(|seeds| seeds.first);
+    let first = match place.run(seed, out.document.is_some().then_some(Output::Errors))? {
+        Ok(first) => first,
+        Err((status, why)) => {
+            out.say(&why);
+            return Ok(Status::Passed(status));
         }
     };
-    let mut looked = 0;
-    let mut is_enough = || args.checks.first && notes.has_finding(&asked, &mut looked);
-    let (status, why) = program::wait(child, &signals, args.timeout, &mut is_enough)
-        .map_err(|e| Failure::file(format!("cannot wait for the program: {}", reason(&e))))?;
-    let own = status.code().and_then(|c| u8::try_from(c).ok());
-    let by_signal = || status.signal().and_then(|s| u8::try_from(s).ok()).map(|s| 128 + s);
-    let own = own.or_else(by_signal).unwrap_or(1);
-    // A program may take a kernel that the deadline stopped for an error of its own, and go on to its end.
-    let is_past = args.timeout.is_some_and(|limit| started.elapsed() >= limit);
-    let is_late = why == Some(Why::Time);
-    let limit = args.timeout.unwrap_or_default().as_secs_f64();
-    let late = format!("the program was stopped after {limit} seconds, and there may be more to find");
-    if is_late {
-        out.error(&late);
+    if first.why == Some(Why::Time) {
+        out.error(&first.late);
     }
-    let trap = match why {
-        Some(Why::Time) => Some(Trapped::program("timeout", late)),
-        Some(Why::Finding) => None,
-        None if own == 0 => None,
-        None => Some(Trapped::program("exit", format!("the program ended with status {own}"))),
-    };
-    let entry = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    let case = Case { what: "program", entry, seconds: started.elapsed().as_secs_f64(), trap };
+    let mut read = first.notes.read(asked.empty(), &args.checks, seed, first.case(args, None));
+    let mut ends = Ends { own: first.own, is_past: first.is_past, why: first.why };
+    if let Some(seeds) = args.many_seeds.filter(|_| !read.is_enough() && signals.ending().is_none()) {
+        place.run_others(seeds, &mut read, &mut ends, out)?;
+    }
     let level = reports.level();
-    let mut found = notes.report(&args.checks, case, out)?;
+    let mut found = read.report(&args.checks, out);
     if level != Counting::Nothing {
-        reports.write(notes.counted(), out)?;
+        reports.write(first.notes.counted(), out)?;
         if found.left > 0 {
             let (s, was) = if found.left == 1 { ("", "was") } else { ("es", "were") };
             let why = "the program ended before they did, or by a signal or `_exit` before that was written";
@@ -181,13 +159,153 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
         }
     }
     if let Some(output) = trace {
-        output.write(document(&notes.traced()).as_bytes())?;
+        output.write(document(&first.notes.traced()).as_bytes())?;
     }
-    Ok(Status::Passed(match why {
+    Ok(Status::Passed(match ends.why {
         Some(Why::Time) => args.error_exit.unwrap_or(Status::Found.code()),
-        Some(Why::Finding) => ended(0, &found, args, false),
-        None => ended(own, &found, args, is_past),
+        Some(Why::Enough) => ended(0, &found, args, false),
+        None => ended(ends.own, &found, args, ends.is_past),
     }))
+}
+
+/// How runs of a program ended, taken together: the first end that is no success counts.
+struct Ends {
+    own: u8,
+    is_past: bool,
+    why: Option<Why>,
+}
+
+/// Where the standard output of a program goes if not to that of the command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Output {
+    /// To standard error: standard output is for a document.
+    Errors,
+    /// Nowhere, as its standard error and input.
+    Nowhere,
+}
+
+/// What all runs of a program have in common.
+struct Place<'a> {
+    args: &'a ExecArgs,
+    folder: &'a Path,
+    reports: &'a Reports,
+    signals: &'a Signals,
+    /// An empty collection, which knows what is left out.
+    asked: &'a Collected,
+}
+
+/// A run that has ended.
+struct Ran {
+    notes: Notes,
+    seed: Option<u64>,
+    /// The exit status, or 128 and the signal.
+    own: u8,
+    why: Option<Why>,
+    /// Its time was over before it ended.
+    is_past: bool,
+    seconds: f64,
+    /// What is said of one whose time was over.
+    late: String,
+}
+
+impl Ran {
+    /// What documents say of it.
+    fn case(&self, args: &ExecArgs, seed: Option<u64>) -> Case {
+        let trap = match self.why {
+            Some(Why::Time) => Some(Trapped::program("timeout", self.late.clone())),
+            Some(Why::Enough) => None,
+            None if self.own == 0 => None,
+            None => Some(Trapped::program("exit", format!("the program ended with status {}", self.own))),
+        };
+        let mut entry = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        if let Some(seed) = seed {
+            entry = format!("{entry} (seed {seed})");
+        }
+        Case { what: "program", entry, seconds: self.seconds, trap }
+    }
+}
+
+impl Place<'_> {
+    /// Runs the program, with a seed of several, or as the command line says. The inner error is the exit status of a program that cannot be run, and why.
+    fn run(&self, seed: Option<u64>, output: Option<Output>) -> Result<Result<Ran, (u8, String)>, Failure> {
+        let Place { args, folder, reports, signals, asked } = *self;
+        let notes = Notes::new(seed)?;
+        let mut command = Command::new(&args.command[0]);
+        command.args(&args.command[1..]);
+        let begin = SystemTime::now();
+        let is_quiet = output == Some(Output::Nowhere);
+        environment(&mut command, args, folder, (&notes, reports), (begin, seed, is_quiet))?;
+        match output {
+            None => {}
+            Some(Output::Errors) => {
+                let to = std::io::stderr().as_fd().try_clone_to_owned();
+                command.stdout(to.map_err(|e| Failure::file(format!("standard error: {}", reason(&e))))?);
+            }
+            Some(Output::Nowhere) => {
+                command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            }
+        }
+        let started = Instant::now();
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(e) => {
+                let name = args.command[0].to_string_lossy();
+                let is_there = e.kind() != std::io::ErrorKind::NotFound;
+                let status = if is_there { 126 } else { 127 };
+                return Ok(Err((status, format!("error: cannot run `{name}`: {}", reason(&e)))));
+            }
+        };
+        let mut looked = 0;
+        // Nobody waits for one of many whose command was told to end.
+        let is_unwanted = || is_quiet && signals.ending().is_some();
+        let mut is_enough = || is_unwanted() || args.checks.first && notes.has_finding(asked, &mut looked);
+        let (status, why) = program::wait(child, signals, args.timeout, &mut is_enough)
+            .map_err(|e| Failure::file(format!("cannot wait for the program: {}", reason(&e))))?;
+        let own = status.code().and_then(|c| u8::try_from(c).ok());
+        let by_signal = || status.signal().and_then(|s| u8::try_from(s).ok()).map(|s| 128 + s);
+        let own = own.or_else(by_signal).unwrap_or(1);
+        // A program may take a kernel that the deadline stopped for an error of its own, and go on to its end.
+        let is_past = args.timeout.is_some_and(|limit| started.elapsed() >= limit);
+        let limit = args.timeout.unwrap_or_default().as_secs_f64();
+        let late = format!("the program was stopped after {limit} seconds, and there may be more to find");
+        Ok(Ok(Ran { notes, seed, own, why, is_past, seconds: started.elapsed().as_secs_f64(), late }))
+    }
+
+    /// Runs it with all seeds but the first, side by side and without a word, and adds what they found.
+    fn run_others(&self, seeds: Seeds, read: &mut Read, ends: &mut Ends, out: &mut Out) -> Result<(), Failure> {
+        let (args, signals) = (self.args, self.signals);
+        let mut n_ran = 1_u64;
+        let other = |seed: u64| match signals.ending() {
+            Some(_) => None,
+            None => Some(self.run(Some(seed), Some(Output::Nowhere))),
+        };
+        side_by_side(seeds, cores(), other, |ran| {
+            let Some(ran) = ran else { return Ok(false) };
+            let ran = ran?.map_err(|(_, why)| Failure::file(why))?;
+            n_ran += 1;
+            read.join(ran.notes.read(self.asked.empty(), &args.checks, ran.seed, ran.case(args, ran.seed)));
+            let with = ran.seed.map_or_else(String::new, |seed| format!("with seed {seed} "));
+            if ran.why == Some(Why::Time) {
+                out.error(&format!("{with}{}", ran.late));
+            } else if ran.why.is_none() && ran.own != 0 && ran.own != ends.own {
+                out.error(&format!("{with}the program ended with status {}", ran.own));
+            }
+            if ends.own == 0 && ran.why.is_none() {
+                ends.own = ran.own;
+            }
+            ends.is_past |= ran.is_past;
+            if ran.why == Some(Why::Time) {
+                ends.why = ran.why;
+            }
+            Ok(!read.is_enough() && signals.ending().is_none())
+        })?;
+        if let Some(signal) = signals.ending() {
+            let all = seeds.last - seeds.first + 1;
+            out.error(&format!("a signal ended the command after {n_ran} of {all} seeds"));
+            (ends.own, ends.why) = (128 + signal, None);
+        }
+        Ok(())
+    }
 }
 
 /// The exit status of a program that ended with `own`. What was found is no success, nor what could not be checked, nor kernels that were stopped since time was over (`is_past`).
@@ -232,7 +350,7 @@ fn environment(
     args: &ExecArgs,
     folder: &Path,
     (notes, reports): (&Notes, &Reports),
-    begin: SystemTime,
+    (begin, seed, is_quiet): (SystemTime, Option<u64>, bool),
 ) -> Result<(), Failure> {
     let joined = |variable: &str, first: OsString| {
         let mut all = first;
@@ -274,7 +392,7 @@ fn environment(
     set("HANDLOOM_THREADS", args.threads.and_then(|n| text(n.to_string())));
     let bounds = |b| if b == BoundsArg::Exact { "exact" } else { "contained" };
     set("HANDLOOM_BOUNDS", args.bounds.and_then(|b| text(bounds(b).to_owned())));
-    set("HANDLOOM_SEED", args.seed.and_then(|n| text(n.to_string())));
+    set("HANDLOOM_SEED", seed.or(args.seed).and_then(|n| text(n.to_string())));
     set("HANDLOOM_ASYNC_ORDER", args.async_order.map(|o| AsyncOrder::from(o).name().into()));
     set("HANDLOOM_OPEN_ADDRESSES", args.open_addresses.then(|| "1".into()));
     set("HANDLOOM_TRACE_API", args.trace_api.then(|| "1".into()));
@@ -308,7 +426,8 @@ fn environment(
     let absolute = |p: &PathBuf| std::path::absolute(p).unwrap_or_else(|_| p.clone()).into_os_string();
     let off = Path::new("off");
     set("HANDLOOM_CACHE", args.cache.as_ref().map(|p| if p == off { off.into() } else { absolute(p) }));
-    set("HANDLOOM_DUMP_IMAGES", args.dump_images.as_ref().map(absolute));
-    set("HANDLOOM_REPORT", args.report.as_ref().map(absolute));
+    // Of many runs the first one writes files.
+    set("HANDLOOM_DUMP_IMAGES", args.dump_images.as_ref().filter(|_| !is_quiet).map(absolute));
+    set("HANDLOOM_REPORT", args.report.as_ref().filter(|_| !is_quiet).map(absolute));
     Ok(())
 }

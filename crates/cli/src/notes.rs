@@ -48,46 +48,32 @@ enum Note {
 }
 
 impl Notes {
-    /// An empty one.
+    /// An empty one, of a run with a seed of several.
     ///
     /// # Errors
     /// There is no room for temporary files.
-    pub fn new() -> Result<Notes, Failure> {
-        let folder = std::env::temp_dir().join(format!("handloom-exec-{}", std::process::id()));
+    pub fn new(seed: Option<u64>) -> Result<Notes, Failure> {
+        let of_seed = seed.map_or_else(String::new, |seed| format!("-{seed}"));
+        let folder = std::env::temp_dir().join(format!("handloom-exec-{}{of_seed}", std::process::id()));
         std::fs::create_dir_all(&folder)
             .map_err(|e| Failure::file(format!("`{}`: {}", folder.display(), reason(&e))))?;
         let file = folder.join("findings");
         Ok(Notes { folder, file })
     }
 
-    /// Tells what was found: findings of checks in full, then all of it in a line; `program` is what documents say of the program itself. Returns what that means for the command.
-    ///
-    /// # Errors
-    /// A file of suppressions cannot be read.
-    pub fn report(&self, args: &FindArgs, program: Case, out: &mut Out) -> Result<Summary, Failure> {
+    /// What was noted, added to what is collected. `seed`: the one of several that the program ran with. `program` is what documents say of the program itself.
+    pub fn read(&self, mut collected: Collected, args: &FindArgs, seed: Option<u64>, program: Case) -> Read {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let notes = text.lines().filter_map(|l| serde_json::from_str(l).ok());
-        let mut read = Read::of(notes, Collected::new(args)?, args.check.is_some());
+        seed.into_iter().for_each(|seed| collected.begin(seed));
+        let mut read = Read::of(notes, collected, args.check.is_some());
         if args.check.is_some() && read.left > 0 {
             let (s, was) = if read.left == 1 { ("", "was") } else { ("es", "were") };
-            read.collected.not_checked(format!("{} launch{s} {was} not over when the program ended", read.left));
+            let with = seed.map_or_else(String::new, |seed| format!(" with seed {seed}"));
+            read.collected.not_checked(format!("{} launch{s} {was} not over when the program ended{with}", read.left));
         }
         read.collected.add_case(program);
-        let status = read.collected.report(args, out);
-        let mut parts =
-            read.collected.kinds().into_iter().map(|(kind, n)| counted(n, "finding", kind)).collect::<Vec<_>>();
-        if !read.traps.is_empty() {
-            let mut codes: Vec<&str> = read.traps.iter().map(String::as_str).collect();
-            codes.sort_unstable();
-            codes.dedup();
-            parts.push(counted(read.traps.len(), "trap", &codes.join(", ")));
-        }
-        if !parts.is_empty() {
-            let first =
-                read.traps.first().map_or(String::new(), |code| format!("; `handloom explain {code}` says more"));
-            out.say(&format!("handloom: {}{first}", parts.join("; ")));
-        }
-        Ok(Summary { checks: status, has_traps: !read.traps.is_empty(), left: read.left })
+        read
     }
 
     /// Whether a check has found something that is not left out. `looked` is how many bytes of the notes were looked at before.
@@ -153,7 +139,7 @@ fn counted(n: usize, what: &str, which: &str) -> String {
 }
 
 /// All notes together.
-struct Read {
+pub struct Read {
     traps: Vec<String>,
     collected: Collected,
     /// Launches that were given and whose end nobody noted.
@@ -161,6 +147,37 @@ struct Read {
 }
 
 impl Read {
+    /// Adds what was noted with another seed.
+    pub fn join(&mut self, other: Read) {
+        self.traps.extend(other.traps);
+        self.collected.join(other.collected);
+        self.left += other.left;
+    }
+
+    /// Whether there is a finding, and no more are asked for.
+    pub fn is_enough(&self) -> bool {
+        self.collected.is_enough()
+    }
+
+    /// Tells what was found: findings of checks in full, then all of it in a line. Returns what that means for the command.
+    pub fn report(&self, args: &FindArgs, out: &mut Out) -> Summary {
+        let status = self.collected.report(args, out);
+        let mut parts =
+            self.collected.kinds().into_iter().map(|(kind, n)| counted(n, "finding", kind)).collect::<Vec<_>>();
+        if !self.traps.is_empty() {
+            let mut codes: Vec<&str> = self.traps.iter().map(String::as_str).collect();
+            codes.sort_unstable();
+            codes.dedup();
+            parts.push(counted(self.traps.len(), "trap", &codes.join(", ")));
+        }
+        if !parts.is_empty() {
+            let first =
+                self.traps.first().map_or(String::new(), |code| format!("; `handloom explain {code}` says more"));
+            out.say(&format!("handloom: {}{first}", parts.join("; ")));
+        }
+        Summary { checks: status, has_traps: !self.traps.is_empty(), left: self.left }
+    }
+
     fn of(notes: impl Iterator<Item = Note>, collected: Collected, is_checked: bool) -> Read {
         let mut read = Read { traps: Vec::new(), collected, left: 0 };
         let mut known: HashMap<(u32, usize), Finding> = HashMap::new();

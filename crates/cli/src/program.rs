@@ -24,13 +24,15 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub enum Why {
     /// Its time was over.
     Time,
-    /// Something was found, and no more is asked for.
-    Finding,
+    /// Something was found, and no more is asked for; or nobody wants to know any more.
+    Enough,
 }
 
 /// Signals that are passed on.
 pub struct Signals {
     seen: Arc<AtomicUsize>,
+    /// The last one that ends programs, which stays.
+    ending: Arc<AtomicUsize>,
     /// The terminal sends its own to the program as well.
     from_terminal: bool,
 }
@@ -47,7 +49,18 @@ impl Signals {
             let set = signal_hook::flag::register_usize(signal, Arc::clone(&seen), number);
             set.map_err(|e| Failure::file(format!("signals cannot be watched: {}", reason(&e))))?;
         }
-        Ok(Signals { seen, from_terminal: std::io::stdin().is_terminal() })
+        let ending = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let number = usize::try_from(signal).unwrap_or(0);
+            let set = signal_hook::flag::register_usize(signal, Arc::clone(&ending), number);
+            set.map_err(|e| Failure::file(format!("signals cannot be watched: {}", reason(&e))))?;
+        }
+        Ok(Signals { seen, ending, from_terminal: std::io::stdin().is_terminal() })
+    }
+
+    /// The last signal that ends programs, if one came.
+    pub fn ending(&self) -> Option<u8> {
+        u8::try_from(self.ending.load(Ordering::Acquire)).ok().filter(|n| *n > 0)
     }
 
     fn pass_on(&self, to: Pid) {
@@ -90,7 +103,7 @@ pub fn wait(
         let now = Instant::now();
         if stopping.is_none() {
             stopping = match () {
-                () if is_enough() => Some((Why::Finding, Signal::TERM, now)),
+                () if is_enough() => Some((Why::Enough, Signal::TERM, now)),
                 () if end_at.is_some_and(|end| now >= end) => Some((Why::Time, Signal::TERM, now + PATIENCE)),
                 () => None,
             };

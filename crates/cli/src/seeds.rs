@@ -1,5 +1,5 @@
 //! `handloom run`, once or with many seeds: those after the first side by side, each in a device of its own, with files that are read anew, without
-//! a word. What they found is put together by place.
+//! a word. What they found is put together by place. `exec` runs its program so too.
 
 use rayon::prelude::*;
 
@@ -54,23 +54,48 @@ fn rest(args: &RunArgs, seeds: Seeds, watch: &Watch, format: Format, found: &mut
         let ended = bug::catch(|| once(&with(args, seed), watch, &mut found, &mut |_| Ok(Status::Done), &mut out));
         (found, ended)
     };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = args.threads.map_or(cores, usize::from).min(MOST);
+    let threads = args.threads.map_or_else(cores, usize::from).min(MOST);
+    let mut status = Status::Done;
+    if found.is_enough() {
+        return Ok(status);
+    }
+    side_by_side(seeds, threads, other, |(of_seed, ended)| {
+        found.join(of_seed);
+        let bug = |panic: bug::Panic| Failure { status: Status::Bug, message: panic.message };
+        status = status.max(ended.map_err(bug)??);
+        Ok(!found.is_enough())
+    })?;
+    Ok(status)
+}
+
+/// Threads that the host has for seeds.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Does something for all seeds but the first, on so many threads, and takes what it gave in their order, until `take` wants no more.
+///
+/// # Errors
+/// The host has no threads, or what `take` says.
+pub fn side_by_side<T: Send>(
+    seeds: Seeds,
+    threads: usize,
+    work: impl Fn(u64) -> T + Sync,
+    mut take: impl FnMut(T) -> Result<bool, Failure>,
+) -> Result<(), Failure> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| Failure::file(format!("the host has no threads for the seeds: {e}")))?;
     // In pieces, so that what the seeds of a long range found takes no room but for its places.
-    let (mut status, mut next) = (Status::Done, seeds.first);
-    while next < seeds.last && !found.is_enough() {
+    let (mut go_on, mut next) = (true, seeds.first);
+    while next < seeds.last && go_on {
         let first = next + 1;
         next = seeds.last.min(next.saturating_add(64));
-        let piece: Vec<_> = pool.install(|| (first..=next).into_par_iter().map(other).collect());
-        for (of_seed, ended) in piece {
-            found.join(of_seed);
-            let bug = |panic: bug::Panic| Failure { status: Status::Bug, message: panic.message };
-            status = status.max(ended.map_err(bug)??);
+        let piece: Vec<T> = pool.install(|| (first..=next).into_par_iter().map(&work).collect());
+        for of_seed in piece {
+            go_on &= take(of_seed)?;
         }
     }
-    Ok(status)
+    Ok(())
 }
 
 /// The same command with a seed.

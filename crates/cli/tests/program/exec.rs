@@ -188,6 +188,38 @@ fn a_program_is_stopped_by_its_first_finding() {
     assert!(run(&["--check=race", "--print-limit", "0"]).2.contains("1 more finding not shown"), "{err}");
 }
 
+/// A program with many seeds: what they found is put together, the words are those of the first, and so is the status unless only another one fails.
+#[test]
+fn a_program_runs_with_many_seeds() {
+    let folder = libraries("exec-many-seeds");
+    folder.write("notes", format!("{FOUND}\n"));
+    let notes = folder.path().join("notes");
+    let notes = notes.display();
+    // Every other seed finds something, and the fifth one fails.
+    let line = format!(
+        r#"echo "seed $HANDLOOM_SEED"; [ $((HANDLOOM_SEED % 2)) = 0 ] || {{ cat {notes}; echo '{{"event":"checked","seed":'$HANDLOOM_SEED',"unchecked":null}}'; }} >> $HANDLOOM_FINDINGS; [ $HANDLOOM_SEED != 5 ] || exit 7"#
+    );
+    let run = |options: &[&str]| exec(&folder, &[options, &["--", "sh", "-c", &line]].concat());
+    let (status, out, err) = run(&["--check=race", "--many-seeds", "0..5"]);
+    assert_eq!((status, out.as_str()), (Some(1), "seed 0\n"), "{err}");
+    assert!(err.contains("2 of 5 seeds") && err.contains("replay: --seed 1"), "{err}");
+    assert!(err.contains("handloom: 1 finding: race"), "{err}");
+    let (status, _, err) = run(&["--check=race", "--many-seeds", "0..=5"]);
+    assert!(status == Some(7) && err.contains("3 of 6 seeds"), "{err}");
+    assert!(err.contains("with seed 5 the program ended with status 7"), "{err}");
+    // One that finds nothing has nothing to say.
+    let (status, out, err) = run(&["--check=race", "--many-seeds", "4..=4"]);
+    assert_eq!((status, out.as_str(), err.as_str()), (Some(0), "seed 4\n", ""));
+    // The first one is enough, if no more are asked for.
+    let (status, out, err) = run(&["--check=race", "--first", "--many-seeds", "1..1000000"]);
+    assert_eq!((status, out.as_str()), (Some(1), "seed 1\n"), "{err}");
+    // Documents name the seed of a run.
+    let (status, out, err) = run(&["--check=race", "--format", "junit", "--many-seeds", "0..=5"]);
+    assert!(status == Some(7) && out.contains("(seed 5)"), "{out}{err}");
+    let (status, _, err) = run(&["--many-seeds", "0..2"]);
+    assert!(status == Some(2) && err.contains("--check"), "{err}");
+}
+
 /// Documents of a whole program: standard output is theirs alone, and traps, findings and the program itself are in them.
 #[test]
 fn programs_have_documents() {
