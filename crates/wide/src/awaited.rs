@@ -63,15 +63,3 @@ pub(crate) fn awaited(plan: &Plan, places: &Places) -> Vec<u32> {
     let of = |at: &u64| (0..f.blocks.len()).filter(|b| at >> b & 1 == 1).fold(0, |m, b| m | found[b]);
     waiting(f).iter().map(of).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::behind;
-
-    #[test]
-    fn no_block_is_behind_the_last_one() {
-        assert_eq!(behind(63), 0);
-        assert_eq!(behind(62), 1 << 63);
-        assert_eq!(behind(0), u64::MAX - 1);
-    }
-}
