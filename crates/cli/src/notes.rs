@@ -4,6 +4,8 @@
 //! so that those which the program did not wait for are known. What a process counted, and its trace, are files of their own.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read as _, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use handloom_profile::{Part, join};
@@ -77,11 +79,17 @@ impl Notes {
     }
 
     /// Whether a check has found something that is not left out. `looked` is how many bytes of the notes were looked at before.
-    pub fn has_finding(&self, asked: &Collected, looked: &mut usize) -> bool {
-        let Ok(text) = std::fs::read(&self.file) else { return false };
-        let new = text.get(*looked..).unwrap_or_default();
+    pub fn has_finding(&self, asked: &Collected, looked: &mut u64) -> bool {
+        let mut new = Vec::new();
+        let read = File::open(&self.file).and_then(|mut file| {
+            file.seek(SeekFrom::Start(*looked))?;
+            file.read_to_end(&mut new)
+        });
+        if read.is_err() {
+            return false;
+        }
         let whole = new.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        *looked += whole;
+        *looked += whole as u64;
         let is_finding = |line: &[u8]| match serde_json::from_slice(line) {
             Ok(Note::Finding { found, .. }) => !asked.is_suppressed(&found),
             Ok(_) | Err(_) => false,

@@ -19,6 +19,9 @@ const TICK: Duration = Duration::from_millis(20);
 /// How long a program has to end by itself once its time is over, when its kernels are stopped, and again once it was told to.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Signals that end programs.
+const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
 /// Why a program was stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
@@ -43,16 +46,11 @@ impl Signals {
     /// # Errors
     /// The host refuses.
     pub fn watch() -> Result<Signals, Failure> {
-        let seen = Arc::new(AtomicUsize::new(0));
-        for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
+        let [seen, ending] = std::array::from_fn(|_| Arc::new(AtomicUsize::new(0)));
+        let both = ENDING.iter().flat_map(|signal| [(*signal, &seen), (*signal, &ending)]);
+        for (signal, to) in both.chain([(SIGUSR1, &seen), (SIGUSR2, &seen)]) {
             let number = usize::try_from(signal).unwrap_or(0);
-            let set = signal_hook::flag::register_usize(signal, Arc::clone(&seen), number);
-            set.map_err(|e| Failure::file(format!("signals cannot be watched: {}", reason(&e))))?;
-        }
-        let ending = Arc::new(AtomicUsize::new(0));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            let number = usize::try_from(signal).unwrap_or(0);
-            let set = signal_hook::flag::register_usize(signal, Arc::clone(&ending), number);
+            let set = signal_hook::flag::register_usize(signal, Arc::clone(to), number);
             set.map_err(|e| Failure::file(format!("signals cannot be watched: {}", reason(&e))))?;
         }
         Ok(Signals { seen, ending, from_terminal: std::io::stdin().is_terminal() })

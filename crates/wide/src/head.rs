@@ -388,10 +388,7 @@ impl Head {
             }
             let key = (r, class.space, class.kind, bytes);
             match self.groups.iter_mut().find(|g| g.key == key) {
-                Some(g) => {
-                    (g.low, g.high) = (g.low.min(class.offset), g.high.max(class.offset));
-                    g.end = g.high;
-                }
+                Some(g) => (g.low, g.high) = (g.low.min(class.offset), g.high.max(class.offset)),
                 None if self.bits < 20 => {
                     let bit = 1 << self.bits;
                     self.bits += 1;

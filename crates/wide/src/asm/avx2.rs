@@ -358,6 +358,12 @@ impl Asm {
             self.set(half, new);
             return;
         }
+        self.write_some(v, h, new.into(), mask, lanes);
+    }
+
+    /// Writes the lanes of a mask.
+    fn write_some(&mut self, v: u8, h: usize, new: Rm, mask: Register, lanes: Lanes) {
+        let half = Value::Half(v, h as u8);
         let mask = self.piece(mask, lanes, h);
         // Lanes outside of the mask may never have been written.
         let old = self.load(half);

@@ -369,7 +369,7 @@ impl Emit<'_> {
         self.in_part = false;
     }
 
-    /// A store of a row for the lanes that the head wrote down: mostly all of them, and without a mask it takes a tenth of the time on some hosts with AVX2 alone.
+    /// A store of a row for the lanes that the head wrote down: mostly all of them, and masked stores are slow on some hosts with AVX2 alone.
     fn store_where_written(&mut self, inst: &Inst, g: &GangAccess, table: u32) {
         let s = self.clean_src(inst.src[1]);
         let (m, _) = self.part_of_run(&g.x, &g.runs, Form::Row, 0);

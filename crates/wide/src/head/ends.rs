@@ -61,13 +61,7 @@ impl Emit<'_> {
             let Some(at) = inst.dst.first().and_then(|d| head.reach[d.idx()]) else { continue };
             self.at = (b, i);
             self.step_to(head, inst);
-            let last = i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32)) - 1;
-            self.a.op2i(Code::Imul_r64_rm64_imm32, RAX, RAX, last as u32);
-            // One of both is zero.
-            self.a.op2(Code::Mov_r64_rm64, RCX, RAX);
-            self.a.imm8(Code::Sar_rm64_imm8, RCX, 63);
-            self.a.op2(Code::And_r64_rm64, RCX, RAX);
-            self.a.op2(Code::Sub_r64_rm64, RAX, RCX);
+            self.reach_of_step(RAX, RCX);
             self.store64(ctx(at), RCX);
             self.store64(ctx(at + 8), RAX);
         }
@@ -140,7 +134,7 @@ impl Emit<'_> {
     pub(super) fn ends(&mut self, head: &Head, v: Val, signed: bool, group: Option<usize>, wraps: Label) {
         let Some(shape) = self.shape(v) else { return };
         let is_short = self.ty(v) != Ty::B64;
-        let last = i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32)) - 1;
+        let last = self.last_warp();
         let groups = group.map_or(0..shape.groups(), |g| g..g + 1);
         for (k, g) in groups.enumerate() {
             let (mut lo, mut hi) = shape.span(g);
@@ -169,7 +163,7 @@ impl Emit<'_> {
                         self.a.op2(Code::Add_r64_rm64, low, ctx(reach));
                         self.a.op2(Code::Add_r64_rm64, high, ctx(reach + 8));
                     }
-                    None => self.reach_of(head, v, last, (low, high), wraps),
+                    None => self.reach_of(head, v, (low, high), wraps),
                 }
             }
             moves |= self.ends_in_row(head, v, low, high);
@@ -196,19 +190,29 @@ impl Emit<'_> {
     }
 
     /// Adds how far the last warp is from the first one to two ends, where that differs between CTAs.
-    fn reach_of(&mut self, head: &Head, v: Val, last: i64, (low, high): (Register, Register), wraps: Label) {
+    fn reach_of(&mut self, head: &Head, v: Val, (low, high): (Register, Register), wraps: Label) {
         self.step_of(head, v, RDX);
         self.a.op2(Code::Movsxd_r64_rm32, RSI, EDX);
         self.a.op2(Code::Cmp_r64_rm64, RSI, RDX);
         self.a.jump(Code::Jne_rel32_64, wraps);
-        self.a.op2i(Code::Imul_r64_rm64_imm32, RDX, RDX, last as u32);
-        // Down or up.
-        self.a.op2(Code::Mov_r64_rm64, RSI, RDX);
-        self.a.imm8(Code::Sar_rm64_imm8, RSI, 63);
-        self.a.op2(Code::And_r64_rm64, RSI, RDX);
+        self.reach_of_step(RDX, RSI);
         self.a.op2(Code::Add_r64_rm64, low, RSI);
-        self.a.op2(Code::Sub_r64_rm64, RDX, RSI);
         self.a.op2(Code::Add_r64_rm64, high, RDX);
+    }
+
+    /// How far the last warp is from the first one: up, in the register of the step, and down. One of both is zero.
+    fn reach_of_step(&mut self, step: Register, down: Register) {
+        let last = self.last_warp();
+        self.a.op2i(Code::Imul_r64_rm64_imm32, step, step, last as u32);
+        self.a.op2(Code::Mov_r64_rm64, down, step);
+        self.a.imm8(Code::Sar_rm64_imm8, down, 63);
+        self.a.op2(Code::And_r64_rm64, down, step);
+        self.a.op2(Code::Sub_r64_rm64, step, down);
+    }
+
+    /// The number of the last warp of a CTA.
+    fn last_warp(&self) -> i64 {
+        i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32)) - 1
     }
 
     /// What is known of a comparison in all lanes of the CTA, in `eax`: bit 0 for all, bit 1 for none.

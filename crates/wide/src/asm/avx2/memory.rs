@@ -102,10 +102,7 @@ impl Asm {
             let (v, n) = halves(o.out.reg);
             for h in 0..n {
                 let pins = self.n().cache.pins();
-                let mask = self.piece(o.out.mask, lanes, h);
-                let old = self.half_of_vector(v, h);
-                let r = self.blend(old, m.behind(32 * h as i32), mask);
-                self.set(Value::Half(v, h as u8), r);
+                self.write_some(v, h, m.behind(32 * h as i32).into(), o.out.mask, lanes);
                 self.n().cache.unpin(pins);
             }
             self.end_write(v, n);
@@ -170,9 +167,7 @@ impl Asm {
         };
         // All registers that either way needs are there before they part.
         let [bits, mask] = [self.temp(), self.temp()];
-        let halves = |(i, r): (usize, &Register)| (0..2).map(move |h| (2 * i + h, *r, h)).collect::<Vec<_>>();
-        let list: Vec<(usize, Register, usize)> = rows.iter().enumerate().flat_map(halves).collect();
-        let list: Vec<(usize, Register)> = list.into_iter().map(|(k, r, h)| (k, self.half(r, h))).collect();
+        let list: Vec<(usize, Register)> = (0..2 * rows.len()).map(|k| (k, self.half(rows[k / 2], k % 2))).collect();
         let at = |k: usize| m.behind(32 * k as i32);
         let [some, done] = [self.label(), self.label()];
         self.imm(Code::Cmp_rm32_imm8, lanes, -1);
