@@ -87,6 +87,8 @@ pub(crate) struct Gang {
     leaves: Vec<usize>,
     /// Where its code starts.
     label: Label,
+    /// Where it goes on if it is followed by itself: registers have what they are to have at its start.
+    again: Option<Label>,
 }
 
 /// Where a way ends.
@@ -255,6 +257,11 @@ impl Gang {
         self.alive.iter().map(|a| count(a.life.start)).max().unwrap_or(0)
     }
 
+    /// Whether it may follow itself with nothing to test: a loop, whose values stay in registers.
+    fn comes_back(&self) -> bool {
+        self.tests.is_empty() && self.successors().contains(&self.start)
+    }
+
     /// The blocks that it may go on with.
     fn successors(&self) -> Vec<usize> {
         match self.end {
@@ -300,7 +307,7 @@ impl Emit<'_> {
         (search.ways, teams)
     }
 
-    /// The number of the way that begins at a block, with all that it may go on with.
+    /// The number of the way that begins at a block, with all that it may go on with. (That of a way that leads to it is not known yet.)
     fn ways_from(&mut self, start: usize, size: usize, most: usize, search: &mut Search) -> Option<usize> {
         let is_first = search.path.is_empty();
         if let Some(k) =
@@ -308,7 +315,11 @@ impl Emit<'_> {
         {
             return Some(k);
         }
-        if search.path.contains(&start) || search.ways.len() >= MOST_WAYS {
+        if search.path.contains(&start) {
+            // A loop: warps go round it together, if they aren't to go through it in turn.
+            return (!self.goes_in_turn(start)).then_some(search.ways.len());
+        }
+        if search.ways.len() >= MOST_WAYS {
             return None;
         }
         if !search.known.contains_key(&(start, is_first)) {
@@ -328,6 +339,9 @@ impl Emit<'_> {
             gang = self.places_of_gang(&Gang { by_warp: true, ..way.clone() }, size).unwrap_or(gang);
         }
         gang.label = self.a.label();
+        if gang.comes_back() {
+            gang.again = Some(self.a.label());
+        }
         search.path.push(start);
         for to in gang.successors() {
             self.ways_from(to, size, most, search)?;
@@ -413,6 +427,7 @@ impl Emit<'_> {
             enters: Vec::new(),
             leaves: Vec::new(),
             label: self.a.label(),
+            again: None,
         };
         let mut written: Vec<Reg> = Vec::new();
         let mut b = start;
@@ -655,6 +670,11 @@ impl Emit<'_> {
         let mut gang = Gang { warps: size, ..way.clone() };
         if way.end != End::Place(None) {
             gang.leaves = lives.end(at + 1, &|r| self.plan.facts.live.exit[last].has(r));
+        }
+        if way.comes_back() {
+            // What it reads first is there when it comes back.
+            let entered: Vec<usize> = lives.all.iter().filter(|l| l.start == 0).map(|l| l.reg).collect();
+            entered.into_iter().for_each(|r| lives.all[lives.last[&r].0].end = at + 1);
         }
         let mut lives = lives.all;
         lives.sort_unstable_by_key(|l| (l.start, l.reg));

@@ -10,6 +10,7 @@ use iced_x86::{Code, Register};
 
 use super::{End, Gang, GangAccess, Team};
 use crate::access::{Access, Folded, Form, Held, Joints, Limits};
+use crate::alloc::{FIRST_VECTOR, Place, n_parts};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::flow::Way;
@@ -106,10 +107,7 @@ impl Emit<'_> {
             self.insts_of_gang(gang, 0..gang.warps)?;
         }
         self.go_to_member(0);
-        std::mem::swap(&mut self.places.of, &mut self.members[0]);
-        self.members.clear();
         self.nan = None;
-        self.is_of_first = false;
         self.spreads.clear();
         self.drop_held();
         match gang.end {
@@ -133,16 +131,22 @@ impl Emit<'_> {
                 self.branch_counter = None;
             }
         }
+        self.go_to_member(0);
+        std::mem::swap(&mut self.places.of, &mut self.members[0]);
+        self.members.clear();
+        self.is_of_first = false;
         self.refused_gang(gang, refused, step);
         Ok(())
     }
 
     /// The instructions of a way for some of its warps, each for all of these. What is the same in all warps is done for the first warp.
     fn insts_of_gang(&mut self, gang: &Gang, members: std::ops::Range<usize>) -> Result<(), Refusal> {
-        let last = members.end == gang.warps;
         for m in members.clone() {
             self.go_to_member(m);
             gang.enters.iter().for_each(|r| self.move_register(*r, Way::In));
+        }
+        if let Some(again) = gang.again {
+            self.a.bind(again);
         }
         let mut moves = gang.moves.iter().peekable();
         let mut number = 0;
@@ -187,15 +191,60 @@ impl Emit<'_> {
                 }
             }
         }
+        if gang.again.is_none() {
+            self.leave_gang(gang, members);
+        }
+        Ok(())
+    }
+
+    /// Values that live on go to their homes.
+    fn leave_gang(&mut self, gang: &Gang, members: std::ops::Range<usize>) {
+        let last = members.end == gang.warps;
         for m in members {
             self.go_to_member(m);
             gang.leaves.iter().for_each(|r| self.move_register(*r, Way::Out));
         }
+        self.go_to_member(0);
         if last {
-            // What lives on is in its home.
             self.a.end_instruction(0);
         }
-        Ok(())
+    }
+
+    /// The way follows itself: registers get what they are to have at its start.
+    fn come_back_in_gang(&mut self, gang: &Gang, again: Label) {
+        let (mut moves, mut live) = (Vec::new(), 0);
+        for m in 0..gang.warps {
+            self.go_to_member(m);
+            for r in &gang.enters {
+                let (Place::Vectors(from), Place::Vectors(to)) = (self.places.of[*r], gang.places[m][*r]) else {
+                    continue;
+                };
+                for (from, to) in from.into_iter().zip(to).take(n_parts(self.f.regs[*r])) {
+                    live |= 1 << (to - FIRST_VECTOR);
+                    if from != to && !moves.contains(&(from, to)) {
+                        moves.push((from, to));
+                    }
+                }
+            }
+        }
+        self.go_to_member(0);
+        let mut copy = |from: u8, to: u8| self.a.op2(load_code(Ty::B32), zmm(to), zmm(from));
+        while !moves.is_empty() {
+            // What nobody waits for is written; of vectors that change places, one steps aside.
+            match moves.iter().position(|(_, to)| moves.iter().all(|(from, _)| from != to)) {
+                Some(k) => {
+                    let (from, to) = moves.swap_remove(k);
+                    copy(from, to);
+                }
+                None => {
+                    let aside = moves[0].0;
+                    copy(aside, 0);
+                    moves.iter_mut().filter(|m| m.0 == aside).for_each(|m| m.0 = 0);
+                }
+            }
+        }
+        self.a.end_instruction(live);
+        self.a.jump(Code::Jmp_rel32_64, again);
     }
 
     /// Loads the NaN that results of the way become, if a vector is left for it: from memory, each result would load it.
@@ -218,6 +267,11 @@ impl Emit<'_> {
     fn go_on_in_gang(&mut self, ways: &[Gang], gang: &Gang, from: usize, to: usize) {
         if to <= from {
             self.stop_check(to);
+        }
+        match gang.again {
+            Some(again) if to == gang.start => return self.come_back_in_gang(gang, again),
+            Some(_) => self.leave_gang(gang, 0..gang.warps),
+            None => {}
         }
         if let Some(way) = ways.iter().find(|w| w.start == to && w.warps == gang.warps && !w.is_first) {
             self.a.jump(Code::Jmp_rel32_64, way.label);
@@ -374,7 +428,7 @@ impl Emit<'_> {
         let s = self.clean_src(inst.src[1]);
         let (m, _) = self.part_of_run(&g.x, &g.runs, Form::Row, 0);
         let rows: Vec<Register> =
-            (0..4).take(crate::alloc::n_parts(g.x.ty)).map(|q| self.reg(&s, q.into(), 4 + q)).collect();
+            (0..4).take(n_parts(g.x.ty)).map(|q| self.reg(&s, q.into(), 4 + q)).collect();
         let lanes = self.word_of_lanes(table);
         self.a.store_row(m, &rows, lanes, crate::values::is_wide(g.x.ty));
     }

@@ -39,12 +39,12 @@ impl Emit<'_> {
         }
     }
 
-    /// After a branch that warps take differently: what is written several times and in the blocks that only some come to is not the same in all.
+    /// After a branch that warps take differently: what some of them write and all may read where they come together is not the same in all.
     fn leave_out_parted(&self, b: usize, common: &mut [bool]) {
         let f = self.f;
         let to: Vec<usize> = f.blocks[b].term.successors().iter().map(|t| t.idx()).collect();
         let (low, high) = (to.iter().copied().min().unwrap_or(0), to.iter().copied().max().unwrap_or(0));
-        // Blocks that follow it and come together at the last of its targets, without waiting for anybody.
+        // Blocks that follow it and come together at the last of its targets, without waiting for anybody: all warps there went the same way.
         let is_plain = |x: usize| {
             let term = &f.blocks[x].term;
             matches!(term, Term::Jump(_) | Term::Branch { .. } | Term::Ret | Term::Exit)
@@ -52,9 +52,14 @@ impl Emit<'_> {
         };
         let is_local = low > b && (low..high).all(is_plain);
         let parted = if is_local { low..high } else { 0..f.blocks.len() };
-        for inst in f.blocks[parted].iter().flat_map(|x| &x.insts) {
-            let several = |d: &&handloom_ir::simt::Reg| self.plan.def_count[d.idx()] != 1;
-            inst.dst.iter().filter(several).for_each(|d| common[d.idx()] = false);
+        for d in f.blocks[parted].iter().flat_map(|x| &x.insts).flat_map(|i| &i.dst) {
+            let differs = match is_local {
+                true => self.plan.facts.live.entry[high].has(d.idx()),
+                false => self.plan.def_count[d.idx()] != 1,
+            };
+            if differs {
+                common[d.idx()] = false;
+            }
         }
     }
 }
