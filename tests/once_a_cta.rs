@@ -303,9 +303,79 @@ impl Maker {
         self.line(&format!("@%p1 bra {top};"));
     }
 
+    /// A loop without barriers whose number of turns all threads know, or only some: values change places in it, guards stand in it, and other loops.
+    fn rounds(&mut self) {
+        let (top, count, most) = (self.label(), format!("%c{}", self.depth), format!("%most{}", self.depth));
+        let turns = 1 + self.rng.below(9);
+        match self.rng.below(4) {
+            0 => self.line(&format!("mov.u32 {most}, {turns};")),
+            1 => self.line(&format!("and.b32 {most}, %n, 7;")),
+            2 => self.line(&format!("mov.u32 {most}, %ctaid.x;\n    and.b32 {most}, {most}, 3;")),
+            _ => {
+                self.line(&format!("and.b32 {most}, %n, 3;"));
+                self.condition("%p1");
+                self.line(&format!("@%p1 add.u32 {most}, {most}, 2;"));
+            }
+        }
+        self.line(&format!("mov.u32 {count}, 0;"));
+        if self.rng.one_in(2) {
+            // No turn, or some.
+            let (none, end) = (format!("setp.eq.u32 %p1, {most}, 0;"), self.label());
+            self.line(&none);
+            self.line(&format!("@%p1 bra {end};"));
+            self.turns_of_rounds(&top, &count, &most);
+            let _ = writeln!(self.text, "{end}:");
+        } else {
+            self.turns_of_rounds(&top, &count, &most);
+        }
+        if self.rng.one_in(3) {
+            self.line(&format!("add.u32 %r, %r, {count};"));
+        }
+    }
+
+    fn turns_of_rounds(&mut self, top: &str, count: &str, most: &str) {
+        let walks = self.rng.one_in(3);
+        if walks {
+            self.line("mul.wide.s32 %l2, %idx, 4;");
+            self.line("add.s64 %l2, %in, %l2;");
+        }
+        let _ = writeln!(self.text, "{top}:");
+        for _ in 0..1 + self.rng.below(6) {
+            match self.rng.below(12) {
+                0 | 1 => self.line("mov.u32 %t1, %r;\n    mov.u32 %r, %s;\n    mov.u32 %s, %t1;"),
+                2 => self.line("shl.b32 %t1, %r, 13;\n    xor.b32 %r, %r, %t1;"),
+                3 => self.line("shr.u32 %t1, %s, 7;\n    add.u32 %s, %r, %t1;"),
+                4 => self.line("mad.wide.u32 %w, %r, 5, %w;"),
+                5 => self.line("cvt.u32.u64 %t1, %w;\n    shr.u64 %w, %w, 3;\n    xor.b32 %s, %s, %t1;"),
+                6 => self.line("fma.rn.f32 %r, %r, %s, %r;"),
+                7 => self.line(&format!("mad.lo.u32 %r, %r, 3, {count};")),
+                8 if walks => {
+                    let step = *self.rng.pick(&[0, 4, 128]);
+                    self.line(&format!("ld.global.u32 %t2, [%l2];\n    add.s64 %l2, %l2, {step};"));
+                    self.line("xor.b32 %r, %r, %t2;");
+                }
+                9 => self.line("ld.global.u32 %t2, [%in+8];\n    add.u32 %s, %s, %t2;"),
+                10 if self.depth < 2 => {
+                    self.depth += 1;
+                    match self.rng.below(3) {
+                        0 => self.rounds(),
+                        1 => self.guard(),
+                        _ => self.load(),
+                    }
+                    self.depth -= 1;
+                }
+                _ => self.line("mad.lo.u32 %s, %s, 7, %lin;"),
+            }
+        }
+        self.line(&format!("add.u32 {count}, {count}, 1;"));
+        self.line(&format!("setp.lt.u32 %p1, {count}, {most};"));
+        self.line(&format!("@%p1 bra {top};"));
+    }
+
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(14) {
+        match self.rng.below(17) {
+            14..17 if self.depth < 2 => self.rounds(),
             12 | 13 => self.part(),
             10 | 11 if top => self.tiles(),
             0 | 1 => self.load(),
@@ -340,16 +410,18 @@ fn kernel(seed: u64) -> Kernel {
     for _ in 0..2 + m.rng.below(5) {
         m.statement();
     }
+    m.line("xor.b32 %r, %r, %s;\n    cvt.u32.u64 %t1, %w;\n    add.u32 %r, %r, %t1;");
     m.store();
     let text = format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n)\n{{\n    \
-         .reg .pred %p<3>;\n    .reg .b32 %r, %t<3>, %c, %x, %y, %n, %idx, %lin, %at, %col, %row, %most;\n    .reg .b64 %l<3>, %in, %out;\n    \
+         .reg .pred %p<3>;\n    .reg .b32 %r, %t<3>, %c, %x, %y, %n, %idx, %lin, %at, %col, %row, %most, %s;\n    \
+         .reg .b32 %c<3>, %most<3>;\n    .reg .b64 %l<3>, %in, %out, %w;\n    \
          .shared .align 4 .b8 tile[{TILE}];\n    ld.param.u64 %out, [out];\n    ld.param.u64 %in, [in];\n    ld.param.u32 %n, [n];\n    \
          mov.u32 %t0, %ctaid.x;\n    mov.u32 %t1, %ntid.x;\n    mov.u32 %t2, %tid.x;\n    mad.lo.s32 %x, %t0, %t1, %t2;\n    \
          mov.u32 %lin, %tid.y;\n    mad.lo.s32 %lin, %lin, %t1, %t2;\n    mov.u32 %c, %nctaid.x;\n    mul.lo.s32 %c, %c, %t1;\n    \
          mov.u32 %t0, %ctaid.y;\n    mov.u32 %t1, %ntid.y;\n    mov.u32 %t2, %tid.y;\n    mad.lo.s32 %y, %t0, %t1, %t2;\n    \
          mad.lo.s32 %idx, %y, %c, %x;\n    mov.u32 %at, tile;\n    shl.b32 %t0, %lin, 2;\n    add.u32 %at, %at, %t0;\n    \
-         mov.u32 %r, %idx;\n{}    ret;\n}}\n",
+         mov.u32 %r, %idx;\n    mov.u32 %s, %lin;\n    cvt.u64.u32 %w, %n;\n{}    ret;\n}}\n",
         m.text
     );
     Kernel { text, block, grid, n, words: usize::try_from(words).unwrap_or(1) }
