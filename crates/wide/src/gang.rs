@@ -32,7 +32,7 @@ use crate::ops::has_vector_code;
 use crate::table::{constant, has_scalar_code};
 
 /// How many warps may go side by side, the best first, with the most instructions times warps of a way: more would be long code.
-const SIZES: [(usize, usize); 3] = [(8, 64), (4, 400), (2, 400)];
+const SIZES: [(usize, usize); 3] = [(8, 64), (4, 900), (2, 900)];
 /// The same in pairs of vectors of 256 bits, of which sixteen registers hold few.
 const SIZES_OF_PAIRS: [(usize, usize); 2] = [(4, 64), (2, 400)];
 /// Vectors in use at one time up to which instructions of several warps stand side by side in such pairs.
