@@ -53,6 +53,8 @@ struct Maker {
     text: String,
     labels: u32,
     depth: u32,
+    /// It writes to the buffer of results before its end.
+    writes: bool,
 }
 
 impl Maker {
@@ -130,7 +132,35 @@ impl Maker {
         }
     }
 
+    /// The end: what a thread has goes to its own place, or is added there, or to that of its number in the block, where all blocks add.
+    fn end(&mut self) {
+        let sums = 1 + self.rng.below(2);
+        match self.rng.below(4) {
+            0 => {
+                self.line("mul.wide.s32 %l1, %idx, 4;");
+                self.line("add.s64 %l1, %out, %l1;");
+                self.line("red.global.add.u32 [%l1], %r;");
+            }
+            1 if !self.writes => {
+                for _ in 0..sums {
+                    let skip = self.label();
+                    self.condition("%p1");
+                    if self.rng.one_in(2) {
+                        self.line(&format!("@%p1 bra {skip};"));
+                    }
+                    self.line("mul.wide.u32 %l1, %lin, 4;");
+                    self.line("add.s64 %l1, %out, %l1;");
+                    let value = *self.rng.pick(&["%r", "%s", "1", "%idx"]);
+                    self.line(&format!("red.relaxed.gpu.global.add.s32 [%l1], {value};"));
+                    let _ = writeln!(self.text, "{skip}:");
+                }
+            }
+            _ => self.store(),
+        }
+    }
+
     fn store(&mut self) {
+        self.writes = true;
         self.line("mul.wide.s32 %l1, %idx, 4;");
         self.line("add.s64 %l1, %out, %l1;");
         self.line("st.global.u32 [%l1], %r;");
@@ -211,6 +241,7 @@ impl Maker {
 
     /// Work on neighbours that ends in stores alone, for lanes that are the same in all warps, or for whole warps: what stands outside of a picture does nothing.
     fn part(&mut self) {
+        self.writes = true;
         let skip = self.label();
         // A turn may start here.
         let waits = self.depth == 0 && self.rng.one_in(2);
@@ -406,12 +437,12 @@ fn kernel(seed: u64) -> Kernel {
     let n = *rng.pick(&[total, total.saturating_sub(few), total.saturating_sub(1), total / 2, few, total + 7]);
     let short = *rng.pick(&[0, 0, 0, 0, 1, few]);
     let words = (total + *rng.pick(&[0, 33, 200, 200, 200])).saturating_sub(short).max(1);
-    let mut m = Maker { rng, text: String::new(), labels: 0, depth: 0 };
+    let mut m = Maker { rng, text: String::new(), labels: 0, depth: 0, writes: false };
     for _ in 0..2 + m.rng.below(5) {
         m.statement();
     }
     m.line("xor.b32 %r, %r, %s;\n    cvt.u32.u64 %t1, %w;\n    add.u32 %r, %r, %t1;");
-    m.store();
+    m.end();
     let text = format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n)\n{{\n    \
          .reg .pred %p<3>;\n    .reg .b32 %r, %t<3>, %c, %x, %y, %n, %idx, %lin, %at, %col, %row, %most, %s;\n    \

@@ -23,6 +23,7 @@ use crate::awaited::awaited;
 use crate::bands::is_on_vectors;
 use crate::calls::Calls;
 use crate::emit::*;
+use crate::late::late_sums;
 use crate::head::{Head, testable};
 use crate::ops::has_vector_code;
 use crate::together::bundles;
@@ -161,6 +162,7 @@ fn made(
         proven: Vec::new(),
         indices: Indices::none(plan.func.regs.len()),
         bundles: bundles(&plan, &found, &uses),
+        late: late_sums(&plan),
         awaited: if a.has_wide_vectors() { Vec::new() } else { awaited(&plan, &found) },
         places: found,
         uses,

@@ -5,7 +5,7 @@
 //! the block from 0, 8, 16 and 24 on, where only part of the warp may execute it. `k5`, `k6`, `k7`, the vectors below `FIRST_VECTOR` and the other
 //! general registers hold nothing from one instruction to the next.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
 
 use handloom_diag::Span;
@@ -104,6 +104,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) elsewhere: Vec<Elsewhere>,
     /// By block, if it is known: vectors that hold something for lanes which wait elsewhere while it runs.
     pub(crate) awaited: Vec<u32>,
+    /// Sums that the runtime may collect, by block and instruction.
+    pub(crate) late: HashSet<(usize, usize)>,
     /// Addresses in general registers, some of which may have been written since.
     pub(crate) held: Vec<Held>,
     /// By block that a loop goes back to: where it goes if the launch is to stop.

@@ -38,6 +38,7 @@ mod indices;
 mod integer;
 mod joint;
 mod keep;
+mod late;
 mod listing;
 mod memory;
 mod ops;

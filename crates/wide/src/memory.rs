@@ -195,6 +195,7 @@ impl Emit<'_> {
                 Form::Parts => self.parts(inst, &x),
                 Form::Bands => self.bands(inst, &x),
                 Form::Tuples(run) => self.runs_of_tuples(inst, &x, run.into()),
+                Form::Scattered if self.is_late_sum(&x) => self.late_sum(inst, &x),
                 Form::Scattered => self.scattered(inst, &x),
             }
         }

@@ -22,6 +22,7 @@ mod matrix;
 mod memory;
 mod sreg;
 mod stack;
+mod sums;
 mod sync;
 mod tensor;
 #[cfg(target_arch = "x86_64")]
@@ -42,6 +43,7 @@ use crate::warp::context::Ctx;
 use crate::warp::host::CtaHost;
 
 pub(crate) use counted::end_counted;
+pub(crate) use sums::Sums;
 pub(crate) use sync::complete_parked;
 
 /// A routine, as code calls it.
@@ -94,6 +96,7 @@ const fn entry(routine: Routine) -> Entry {
         Routine::Misaligned => misaligned_entry,
         Routine::Range => range_entry,
         Routine::Meet => meet_entry,
+        Routine::Add => add_entry,
     }
 }
 
@@ -114,7 +117,8 @@ entries! {
     sreg_entry => sreg::sreg,
     misaligned_entry => check::misaligned,
     range_entry => check::range,
-    meet_entry => counted::meet
+    meet_entry => counted::meet,
+    add_entry => sums::add
 }
 
 fn enter(

@@ -157,6 +157,7 @@ impl CtaRun {
             images: Default::default(),
             told: None,
             counted: None,
+            sums: rows::Sums::default(),
         };
         let mut run = CtaRun {
             cta: Box::into_raw(Box::new(CtaBlock::new(cta))).cast(),
@@ -353,6 +354,7 @@ impl CtaRun {
 
     /// Notes which cta code is at.
     fn follow(&mut self) {
+        self.host().sums.flush();
         let (more, passed) = self.ahead;
         let now = more - self.ctx().more;
         if now != passed {

@@ -16,6 +16,7 @@ use super::context::{Contexts, Ctx};
 use super::counted::Counted;
 use super::images::Images;
 use super::told::Told;
+use crate::rows::Sums;
 use crate::run::Tier;
 
 /// State of a cta that routines and the scheduler share.
@@ -52,6 +53,8 @@ pub(crate) struct CtaHost {
     pub(crate) told: Option<Told>,
     /// What is counted, of a counted launch.
     pub(crate) counted: Option<Counted>,
+    /// What code has added to device memory that is not there yet: nothing, but while code runs.
+    pub(crate) sums: Sums,
 }
 
 /// State of a warp.

@@ -1,0 +1,134 @@
+//! `Routine::Add`: sums in device memory that nobody may look at before the code is left, collected line by line.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use handloom_plan::abi::Loc;
+
+use super::Call;
+
+/// Words of a line.
+const WORDS: usize = 16;
+const LINE_BYTES: u64 = 64;
+/// Lines that are collected at one time, a power of two.
+const LINES: usize = 64;
+
+/// What is to be added to the words of a line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Line([u32; WORDS]);
+
+/// Sums on their way to device memory.
+///
+/// # Invariant
+/// A word that is not 0 stands for a word of device memory that was tested for the access.
+#[derive(Debug, Default)]
+pub(crate) struct Sums {
+    /// Empty until something is added.
+    lines: Vec<Line>,
+    /// By line: the number of the line of memory.
+    of: Vec<u64>,
+    /// By line: whether there is something in it.
+    used: u64,
+}
+
+impl Sums {
+    /// Adds to the words from an address on, which is a multiple of 4, those of a row, where lanes of a mask take part.
+    fn add(&mut self, address: u64, row: &[u32; 32], lanes: u32) {
+        if self.lines.is_empty() {
+            self.lines = vec![Line([0; WORDS]); LINES];
+            self.of = vec![0; LINES];
+        }
+        let (mut address, mut row, mut lanes) = (address, &row[..], lanes);
+        while lanes != 0 {
+            let first = (address % LINE_BYTES / 4) as usize;
+            let n = (WORDS - first).min(row.len());
+            let here = lanes & u32::MAX >> (32 - n);
+            if here != 0 {
+                let line = self.line(address / LINE_BYTES);
+                for (i, (to, v)) in line.0[first..first + n].iter_mut().zip(row).enumerate() {
+                    *to = to.wrapping_add(v & 0_u32.wrapping_sub(here >> i & 1));
+                }
+            }
+            lanes = lanes.checked_shr(n as u32).unwrap_or(0);
+            row = &row[n..];
+            address = address.wrapping_add(4 * n as u64);
+        }
+    }
+
+    /// A line of memory; that which has its place goes to memory.
+    fn line(&mut self, number: u64) -> &mut Line {
+        let i = (number % LINES as u64) as usize;
+        if self.of[i] != number || self.used >> i & 1 == 0 {
+            self.write(i);
+            self.of[i] = number;
+            self.used |= 1 << i;
+        }
+        &mut self.lines[i]
+    }
+
+    /// Adds what was collected to device memory: before anybody else looks at it.
+    #[inline]
+    pub(crate) fn flush(&mut self) {
+        while self.used != 0 {
+            self.write(self.used.trailing_zeros() as usize);
+        }
+    }
+
+    fn write(&mut self, i: usize) {
+        if self.used >> i & 1 == 0 {
+            return;
+        }
+        self.used &= !(1 << i);
+        let base = self.of[i] * LINE_BYTES;
+        for (k, v) in std::mem::replace(&mut self.lines[i], Line([0; WORDS])).0.into_iter().enumerate() {
+            if v == 0 {
+                continue;
+            }
+            let word: *mut u32 = std::ptr::with_exposed_provenance_mut((base + 4 * k as u64) as usize);
+            // SAFETY: by the invariant, code has tested this aligned word for the access, as it does before it touches memory itself; nobody else looks at words that threads
+            // of a launch change but by atomics, as far as programs order their accesses (the memory model of the crate's memory).
+            unsafe { AtomicU32::from_ptr(word) }.fetch_add(v, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The words of the row at byte `y` of the context are added to memory from the address `x` on, for the lanes.
+pub(super) fn add(c: &mut Call<'_>) -> u64 {
+    let at = Loc::Row32(c.y as u32);
+    let row: [u32; 32] = std::array::from_fn(|lane| c.ctx.read(at, lane) as u32);
+    c.host.sums.add(c.x, &row, c.mask);
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collected_sums_are_those_of_single_additions() {
+        // Lines that share a place, rows that begin anywhere, lanes that take no part.
+        let mut memory = vec![0_u32; 3 * LINES * WORDS + 64];
+        let mut want = memory.clone();
+        let base = memory.as_mut_ptr().expose_provenance() as u64;
+        let mut sums = Sums::default();
+        let mut x = 1_u32;
+        for turn in 0..5000_u64 {
+            let mut next = || {
+                x ^= x << 13;
+                x ^= x >> 17;
+                x ^= x << 5;
+                x
+            };
+            let (at, lanes) = (next() as usize % (want.len() - 32), next() | if turn % 3 == 0 { u32::MAX } else { 0 });
+            let row: [u32; 32] = std::array::from_fn(|_| next());
+            sums.add(base + 4 * at as u64, &row, lanes);
+            for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
+                want[at + lane] = want[at + lane].wrapping_add(row[lane]);
+            }
+            if turn % 1000 == 999 {
+                sums.flush();
+                assert_eq!(memory, want, "after {turn} rows");
+            }
+        }
+    }
+}
