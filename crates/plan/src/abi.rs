@@ -332,6 +332,8 @@ pub struct MemSite {
     pub span: handloom_diag::Span,
     /// The variable that the address is made from, where an audit is told.
     pub variable: Option<Origin>,
+    /// Another site of the same op, which tests the same length: what is found here is put into its cache too.
+    pub twin: Option<u32>,
 }
 
 /// A variable that the address of an access is made from.

@@ -23,8 +23,8 @@ use crate::awaited::awaited;
 use crate::bands::is_on_vectors;
 use crate::calls::Calls;
 use crate::emit::*;
-use crate::late::late_sums;
 use crate::head::{Head, testable};
+use crate::late::late_sums;
 use crate::ops::has_vector_code;
 use crate::together::bundles;
 use crate::uses::Uses;
@@ -137,6 +137,7 @@ fn made(
         dispatch,
         dispatch_table: None,
         limits_of: HashMap::new(),
+        twins: HashMap::new(),
         advance,
         idle,
         out,
@@ -190,6 +191,9 @@ fn made(
         return Ok(None);
     }
     let mut tables = std::mem::take(&mut e.tables);
+    for (under_mask, alone) in e.twins.values() {
+        under_mask.iter().for_each(|site| tables.mems[*site].twin = alone.map(|a| a as u32));
+    }
     tables.ctx_bytes = e.places.ctx_bytes(e.scratch.1);
     tables.pend_offset = e.places.pend;
     tables.homes = e.places.homes(&plan);

@@ -104,6 +104,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) elsewhere: Vec<Elsewhere>,
     /// By block, if it is known: vectors that hold something for lanes which wait elsewhere while it runs.
     pub(crate) awaited: Vec<u32>,
+    /// By block and instruction: the sites of its copies under a mask, and of the other one, if that is tested by itself.
+    pub(crate) twins: HashMap<(usize, usize), (Vec<usize>, Option<usize>)>,
     /// Sums that the runtime may collect, by block and instruction.
     pub(crate) late: HashSet<(usize, usize)>,
     /// Addresses in general registers, some of which may have been written since.
@@ -341,7 +343,15 @@ impl Emit<'_> {
     /// A site of a memory op.
     pub(crate) fn mem_site(&mut self, inst: &Inst, src: &[Loc], dst: Vec<Loc>) -> usize {
         let (addr, rest) = src.split_first().map_or((Loc::Imm(0), [].as_slice()), |(a, rest)| (*a, rest));
-        self.tables.mems.push(MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span, variable: None });
+        self.tables.mems.push(MemSite {
+            op: inst.op,
+            addr,
+            src: rest.to_vec(),
+            dst,
+            span: inst.span,
+            variable: None,
+            twin: None,
+        });
         self.tables.mems.len() - 1
     }
 }

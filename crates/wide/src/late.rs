@@ -77,7 +77,8 @@ pub(crate) fn late_sums(plan: &Plan) -> HashSet<(usize, usize)> {
         is_right
     };
     let sums = f.blocks.iter().enumerate().flat_map(|(b, x)| {
-        let in_block = x.insts.iter().enumerate().filter(|(_, i)| matches!(&i.op, Op::Red { access, .. } if is_sum(access)));
+        let in_block =
+            x.insts.iter().enumerate().filter(|(_, i)| matches!(&i.op, Op::Red { access, .. } if is_sum(access)));
         in_block.map(move |(i, _)| (b, i))
     });
     sums.filter(|(b, i)| is_late(*b, *i)).collect()

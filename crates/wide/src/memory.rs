@@ -220,6 +220,14 @@ impl Emit<'_> {
     /// Notes what an access is tested against: those of a joint test against what the first of them is.
     fn note_limits(&mut self, joint: Option<Member>, limits: Limits) {
         let (b, i) = self.at;
+        if let Limits::Heap(site) = limits {
+            let twins = self.twins.entry((b, i)).or_default();
+            match (self.in_part, joint) {
+                (true, _) => twins.0.push(site),
+                (false, None) => twins.1 = Some(site),
+                (false, Some(_)) => {}
+            }
+        }
         let first = joint.and_then(|m| self.joints.iter().find(|(_, x)| x.group == m.group && x.test.is_some()));
         let limits = first.and_then(|(k, _)| self.limits_of.get(&(b, *k))).copied().unwrap_or(limits);
         let is_tested = matches!(limits, Limits::Heap(_) | Limits::Shared);

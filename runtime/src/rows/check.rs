@@ -273,15 +273,18 @@ pub(super) fn refresh(c: &mut Call<'_>, r: &Request, hit: Hit, length: u64) {
         | AllocKind::HostForReading
         | AllocKind::Const
         | AllocKind::Param => {
-            // SAFETY: `sites` of the running code has an entry for each memory site, which is this worker's alone.
-            unsafe {
-                let sites: *mut SiteCache = std::ptr::with_exposed_provenance_mut((*c.cta).sites as usize);
-                let site = sites.add(c.site);
-                let old = site.read();
-                // A site that is also tested as a range keeps the limit of its longest range.
-                let known = if old.base == hit.base { old.limit } else { u64::MAX };
-                let new = SiteCache::new(hit.base, hit.size, length, align);
-                site.write(SiteCache { limit: known.min(new.limit), ..new });
+            let twin = c.tables.mems[c.site].twin.map(|t| t as usize);
+            for site in [Some(c.site), twin].into_iter().flatten() {
+                // SAFETY: `sites` of the running code has an entry for each memory site, which is this worker's alone.
+                unsafe {
+                    let sites: *mut SiteCache = std::ptr::with_exposed_provenance_mut((*c.cta).sites as usize);
+                    let site = sites.add(site);
+                    let old = site.read();
+                    // A site that is also tested as a range keeps the limit of its longest range.
+                    let known = if old.base == hit.base { old.limit } else { u64::MAX };
+                    let new = SiteCache::new(hit.base, hit.size, length, align);
+                    site.write(SiteCache { limit: known.min(new.limit), ..new });
+                }
             }
         }
         AllocKind::Shared | AllocKind::Local => {}

@@ -22,7 +22,6 @@ mod matrix;
 mod memory;
 mod sreg;
 mod stack;
-mod sums;
 mod sync;
 mod tensor;
 #[cfg(target_arch = "x86_64")]
@@ -43,7 +42,6 @@ use crate::warp::context::Ctx;
 use crate::warp::host::CtaHost;
 
 pub(crate) use counted::end_counted;
-pub(crate) use sums::Sums;
 pub(crate) use sync::complete_parked;
 
 /// A routine, as code calls it.
@@ -118,7 +116,7 @@ entries! {
     misaligned_entry => check::misaligned,
     range_entry => check::range,
     meet_entry => counted::meet,
-    add_entry => sums::add
+    add_entry => atomic::add
 }
 
 fn enter(

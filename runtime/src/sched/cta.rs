@@ -32,6 +32,7 @@ use crate::run::{Progress, Recompile, StopHandle, Tier, Watchdog};
 use crate::warp::KernelMemory;
 use crate::warp::context::{Contexts, Ctx};
 use crate::warp::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
+use crate::warp::sums::Sums;
 
 /// How long other warps may run after a trap until nobody waits for them any more.
 const GRACE: Duration = Duration::from_millis(400);
@@ -157,7 +158,7 @@ impl CtaRun {
             images: Default::default(),
             told: None,
             counted: None,
-            sums: rows::Sums::default(),
+            sums: Sums::default(),
         };
         let mut run = CtaRun {
             cta: Box::into_raw(Box::new(CtaBlock::new(cta))).cast(),

@@ -15,8 +15,8 @@ use super::KernelMemory;
 use super::context::{Contexts, Ctx};
 use super::counted::Counted;
 use super::images::Images;
+use super::sums::Sums;
 use super::told::Told;
-use crate::rows::Sums;
 use crate::run::Tier;
 
 /// State of a cta that routines and the scheduler share.

@@ -29,7 +29,8 @@ pub(crate) fn mem_op_of(cx: &mut Emit<'_, '_>, inst: &Inst, class: AccessClass) 
     };
     let site = cx.code.tables.mems.len();
     let variable = cx.plan.variable(cx.copy.at);
-    let made = MemSite { op: inst.op, addr: Loc::Imm(0), src: vec![], dst: vec![], span: inst.span, variable };
+    let made =
+        MemSite { op: inst.op, addr: Loc::Imm(0), src: vec![], dst: vec![], span: inst.span, variable, twin: None };
     cx.code.tables.mems.push(made);
     MemOp { class, site, ty }
 }
@@ -50,7 +51,15 @@ pub(crate) fn site_of(cx: &mut Emit<'_, '_>, inst: &Inst, src: &[Loc], dst: Vec<
         ([addr, rest @ ..], Some(v)) => (cx.address_loc(*addr, cx.plan.func.ty(*v)), rest),
         _ => (Loc::Imm(0), src),
     };
-    MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span, variable: cx.plan.variable(cx.copy.at) }
+    MemSite {
+        op: inst.op,
+        addr,
+        src: rest.to_vec(),
+        dst,
+        span: inst.span,
+        variable: cx.plan.variable(cx.copy.at),
+        twin: None,
+    }
 }
 
 /// The address of an access that needs no check: parameters and frame slots at constant offsets.

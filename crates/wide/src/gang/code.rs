@@ -427,8 +427,7 @@ impl Emit<'_> {
     fn store_where_written(&mut self, inst: &Inst, g: &GangAccess, table: u32) {
         let s = self.clean_src(inst.src[1]);
         let (m, _) = self.part_of_run(&g.x, &g.runs, Form::Row, 0);
-        let rows: Vec<Register> =
-            (0..4).take(n_parts(g.x.ty)).map(|q| self.reg(&s, q.into(), 4 + q)).collect();
+        let rows: Vec<Register> = (0..4).take(n_parts(g.x.ty)).map(|q| self.reg(&s, q.into(), 4 + q)).collect();
         let lanes = self.word_of_lanes(table);
         self.a.store_row(m, &rows, lanes, crate::values::is_wide(g.x.ty));
     }

@@ -1,10 +1,6 @@
-//! `Routine::Add`: sums in device memory that nobody may look at before the code is left, collected line by line.
+//! Sums in device memory that nobody may look at before the code is left, collected line by line.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-
-use handloom_plan::abi::Loc;
-
-use super::Call;
 
 /// Words of a line.
 const WORDS: usize = 16;
@@ -33,7 +29,7 @@ pub(crate) struct Sums {
 
 impl Sums {
     /// Adds to the words from an address on, which is a multiple of 4, those of a row, where lanes of a mask take part.
-    fn add(&mut self, address: u64, row: &[u32; 32], lanes: u32) {
+    pub(crate) fn add(&mut self, address: u64, row: &[u32; 32], lanes: u32) {
         if self.lines.is_empty() {
             self.lines = vec![Line([0; WORDS]); LINES];
             self.of = vec![0; LINES];
@@ -90,14 +86,6 @@ impl Sums {
             unsafe { AtomicU32::from_ptr(word) }.fetch_add(v, Ordering::Relaxed);
         }
     }
-}
-
-/// The words of the row at byte `y` of the context are added to memory from the address `x` on, for the lanes.
-pub(super) fn add(c: &mut Call<'_>) -> u64 {
-    let at = Loc::Row32(c.y as u32);
-    let row: [u32; 32] = std::array::from_fn(|lane| c.ctx.read(at, lane) as u32);
-    c.host.sums.add(c.x, &row, c.mask);
-    1
 }
 
 #[cfg(test)]
