@@ -1,6 +1,6 @@
 //! What is decided about an access before its code is emitted.
 
-use std::collections::HashMap;
+use handloom_diag::hash::FastMap;
 
 use handloom_ir::simt::{Inst, Reg, Val};
 use handloom_ir::types::Ty;
@@ -98,7 +98,7 @@ pub(crate) struct Member {
 }
 
 /// The accesses of a block that are tested together, by index of their instruction.
-pub(crate) type Joints = HashMap<usize, Member>;
+pub(crate) type Joints = FastMap<usize, Member>;
 
 /// An address in a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,7 +125,7 @@ pub(crate) struct Indexed {
 /// The addresses by indices of a function.
 pub(crate) struct Indices {
     /// By block and instruction of an access.
-    pub(crate) of: HashMap<(usize, usize), Indexed>,
+    pub(crate) of: FastMap<(usize, usize), Indexed>,
     /// Registers that are made only where they are wanted.
     pub(crate) delayed: Set,
 }
@@ -133,7 +133,7 @@ pub(crate) struct Indices {
 impl Indices {
     /// None.
     pub(crate) fn none(regs: usize) -> Indices {
-        Indices { of: HashMap::new(), delayed: Set::new(regs) }
+        Indices { of: FastMap::default(), delayed: Set::new(regs) }
     }
 
     /// Whether an access, by block and instruction, finds its address so.

@@ -7,8 +7,8 @@ mod avx2;
 mod operand;
 mod tuples;
 
-use std::collections::HashMap;
-use std::fmt::Write;
+use handloom_diag::hash::FastMap;
+use std::fmt::{self, Write};
 
 use handloom_diag::Span;
 use handloom_ir::simt::text::Line;
@@ -44,7 +44,7 @@ pub struct Asm {
     wanted: Vec<bool>,
     fixups: Vec<Fixup>,
     constants: Vec<[u8; 64]>,
-    known: HashMap<[u8; 64], Const>,
+    known: FastMap<[u8; 64], Const>,
     tables: Vec<(Label, Vec<Label>)>,
     /// Where the last jump without a condition begins, and where it goes.
     last_jump: Option<(usize, Label)>,
@@ -81,7 +81,7 @@ impl Asm {
             wanted: Vec::new(),
             fixups: Vec::new(),
             constants: Vec::new(),
-            known: HashMap::new(),
+            known: FastMap::default(),
             tables: Vec::new(),
             last_jump: None,
             last_bound: 0,
@@ -122,7 +122,7 @@ impl Asm {
     }
 
     /// A line of the text.
-    pub fn comment(&mut self, line: &str) {
+    pub fn comment(&mut self, line: fmt::Arguments<'_>) {
         if let Some(text) = &mut self.text {
             let _ = writeln!(text, "; {line}");
         }

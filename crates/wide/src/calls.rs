@@ -1,6 +1,6 @@
 //! What is known of the calls of routines while a function is emitted.
 
-use std::collections::HashMap;
+use handloom_diag::hash::FastMap;
 
 use crate::asm::Label;
 
@@ -10,11 +10,11 @@ pub(crate) type Kept = (u32, bool);
 /// The calls of a function.
 #[derive(Default)]
 pub(crate) struct Calls {
-    pub(crate) code: HashMap<Kept, Label>,
+    pub(crate) code: FastMap<Kept, Label>,
     /// The sets in the order in which they came up.
     pub(crate) order: Vec<Kept>,
     /// What lives after each instruction of a block.
-    pub(crate) live: HashMap<usize, Vec<u32>>,
+    pub(crate) live: FastMap<usize, Vec<u32>>,
     /// Vectors of all registers that live across blocks.
     pub(crate) across: Option<u32>,
 }

@@ -1,7 +1,7 @@
 //! The walk over a function.
 
+use handloom_diag::hash::FastMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::mem::offset_of;
 
 use handloom_diag::Span;
@@ -136,8 +136,8 @@ fn made(
         prologue,
         dispatch,
         dispatch_table: None,
-        limits_of: HashMap::new(),
-        twins: HashMap::new(),
+        limits_of: FastMap::default(),
+        twins: FastMap::default(),
         advance,
         idle,
         out,
@@ -159,7 +159,7 @@ fn made(
         branch_counter: None,
         at_hand: None,
         in_flags: None,
-        joints: Joints::new(),
+        joints: Joints::default(),
         proven: Vec::new(),
         indices: Indices::none(plan.func.regs.len()),
         bundles: bundles(&plan, &found, &uses),
@@ -167,7 +167,7 @@ fn made(
         awaited: if a.has_wide_vectors() { Vec::new() } else { awaited(&plan, &found) },
         places: found,
         uses,
-        folds: HashMap::new(),
+        folds: FastMap::default(),
         folded: Vec::new(),
         operands: Vec::new(),
         alike: Vec::new(),

@@ -5,7 +5,7 @@
 //! the block from 0, 8, 16 and 24 on, where only part of the warp may execute it. `k5`, `k6`, `k7`, the vectors below `FIRST_VECTOR` and the other
 //! general registers hold nothing from one instruction to the next.
 
-use std::collections::{HashMap, HashSet};
+use handloom_diag::hash::{FastMap, FastSet};
 use std::mem::offset_of;
 
 use handloom_diag::Span;
@@ -82,7 +82,7 @@ pub(crate) struct Emit<'p> {
     /// By block, where dispatch goes for a warp that stands there; and where it goes if lanes stand apart.
     pub(crate) dispatch_table: Option<(Label, Label)>,
     /// By block and instruction: what an access was tested against.
-    pub(crate) limits_of: HashMap<(usize, usize), Limits>,
+    pub(crate) limits_of: FastMap<(usize, usize), Limits>,
     pub(crate) advance: Label,
     pub(crate) idle: Label,
     /// Returns to the runtime.
@@ -105,9 +105,9 @@ pub(crate) struct Emit<'p> {
     /// By block, if it is known: vectors that hold something for lanes which wait elsewhere while it runs.
     pub(crate) awaited: Vec<u32>,
     /// By block and instruction: the sites of its copies under a mask, and of the other one, if that is tested by itself.
-    pub(crate) twins: HashMap<(usize, usize), (Vec<usize>, Option<usize>)>,
+    pub(crate) twins: FastMap<(usize, usize), (Vec<usize>, Option<usize>)>,
     /// Sums that the runtime may collect, by block and instruction.
-    pub(crate) late: HashSet<(usize, usize)>,
+    pub(crate) late: FastSet<(usize, usize)>,
     /// Addresses in general registers, some of which may have been written since.
     pub(crate) held: Vec<Held>,
     /// By block that a loop goes back to: where it goes if the launch is to stop.
@@ -139,7 +139,7 @@ pub(crate) struct Emit<'p> {
     /// Registers that hold tuples as they lie in memory.
     pub(crate) bundles: Set,
     /// By instruction that loads: the one that reads the value from memory.
-    pub(crate) folds: HashMap<usize, usize>,
+    pub(crate) folds: FastMap<usize, usize>,
     /// Loads that are to be done by their readers.
     pub(crate) folded: Vec<Folded>,
     /// Those that the instruction reads, part by part.

@@ -16,7 +16,7 @@
 mod code;
 mod common;
 
-use std::collections::HashMap;
+use handloom_diag::hash::FastMap;
 use std::fmt;
 
 use handloom_ir::simt::{Count, Inst, Op, Reg, Term, Val};
@@ -70,9 +70,9 @@ pub(crate) struct Gang {
     /// By register: whether it is the same in all warps.
     common: Vec<bool>,
     /// By block that only some lanes execute: those. The code is for all of them, but its stores.
-    going: HashMap<usize, Going>,
+    going: FastMap<usize, Going>,
     /// By block and instruction that loads: the instruction that reads the value from memory.
-    folds: HashMap<(usize, usize), (usize, usize)>,
+    folds: FastMap<(usize, usize), (usize, usize)>,
     /// By warp: where registers live at first.
     places: Vec<Vec<Place>>,
     /// Where values begin, by number of the instruction in the way: a register, and by warp where it lives from then on.
@@ -158,7 +158,7 @@ struct Search {
     /// By register: whether it is the same in all warps wherever these are at the same place.
     common: Vec<bool>,
     /// By first block, and whether a turn starts with it: the way, without places.
-    known: HashMap<(usize, bool), Option<Gang>>,
+    known: FastMap<(usize, bool), Option<Gang>>,
     ways: Vec<Gang>,
     /// The first blocks of ways that lead to the one that is looked at.
     path: Vec<usize>,
@@ -186,7 +186,7 @@ struct Alive {
 struct Lives {
     all: Vec<Life>,
     /// By register, the last one, and whether it was made in the way.
-    last: HashMap<usize, (usize, bool)>,
+    last: FastMap<usize, (usize, bool)>,
 }
 
 impl Lives {
@@ -282,7 +282,7 @@ impl Emit<'_> {
         }
         let n_warps = (threads / 32) as usize;
         let mut search =
-            Search { common: self.common_values(), known: HashMap::new(), ways: Vec::new(), path: Vec::new() };
+            Search { common: self.common_values(), known: FastMap::default(), ways: Vec::new(), path: Vec::new() };
         for start in self.starts_of_turns() {
             // Those that have something to do in the turn, where that is a constant.
             let head = self.head.as_ref().filter(|_| !self.counts());
@@ -418,8 +418,8 @@ impl Emit<'_> {
             is_first: false,
             end: End::Place(None),
             common: vec![false; f.regs.len()],
-            going: HashMap::new(),
-            folds: HashMap::new(),
+            going: FastMap::default(),
+            folds: FastMap::default(),
             places: Vec::new(),
             moves: Vec::new(),
             alive: Vec::new(),

@@ -6,7 +6,7 @@
 //! *delayed*: only where lanes turn out not to be neighbours, or a test refuses, is it done, in front of what is done with addresses of which
 //! nothing is known (`scattered`).
 
-use std::collections::HashMap;
+use handloom_diag::hash::FastMap;
 
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Int, Order, StateSpace, Ty};
@@ -39,9 +39,9 @@ impl Emit<'_> {
         let mut found = Indices::none(f.regs.len());
         for (b, block) in f.blocks.iter().enumerate() {
             let insts = &block.insts[..];
-            let mut made: HashMap<usize, usize> = HashMap::new();
+            let mut made: FastMap<usize, usize> = FastMap::default();
             // How often each register is the address of an access that may find it so.
-            let mut n_accesses: HashMap<usize, u32> = HashMap::new();
+            let mut n_accesses: FastMap<usize, u32> = FastMap::default();
             for (i, inst) in insts.iter().enumerate() {
                 if let Some(indexed) = self.indexed_access(insts, i, &made)
                     && let Some(address) = inst.src.first().copied().and_then(reg)
@@ -73,7 +73,7 @@ impl Emit<'_> {
     }
 
     /// What the address of an access is made of, if its lanes are neighbours unless the index wraps. `made`: by register, the last instruction of the block before it that makes it.
-    fn indexed_access(&self, insts: &[Inst], i: usize, made: &HashMap<usize, usize>) -> Option<Indexed> {
+    fn indexed_access(&self, insts: &[Inst], i: usize, made: &FastMap<usize, usize>) -> Option<Indexed> {
         let inst = &insts[i];
         let class = AccessClass::of(inst)?;
         let fits = matches!(class.kind, Kind::Load | Kind::Store)
@@ -98,7 +98,7 @@ impl Emit<'_> {
     }
 
     /// The first instruction of the block that belongs to the making of an address.
-    fn start_of_index(&self, insts: &[Inst], made: &HashMap<usize, usize>, at: usize) -> usize {
+    fn start_of_index(&self, insts: &[Inst], made: &FastMap<usize, usize>, at: usize) -> usize {
         let before = insts[at]
             .src
             .iter()
@@ -109,7 +109,7 @@ impl Emit<'_> {
     }
 
     /// What a register that varies is made of in its block.
-    fn part_of_index(&self, insts: &[Inst], made: &HashMap<usize, usize>, r: Reg) -> Option<Indexed> {
+    fn part_of_index(&self, insts: &[Inst], made: &FastMap<usize, usize>, r: Reg) -> Option<Indexed> {
         if self.plan.def_count[r.idx()] != 1 || self.plan.facts.class[r.idx()] != Class::Varying {
             return None;
         }

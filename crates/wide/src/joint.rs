@@ -46,7 +46,7 @@ impl Emit<'_> {
             }
             open.retain(|g| !inst.dst.contains(&groups[*g].0.0));
         }
-        let mut joints = Joints::new();
+        let mut joints = Joints::default();
         for (group, (_, list)) in groups.into_iter().filter(|(_, list)| list.len() > 1).enumerate() {
             let low = list.iter().map(|a| a.1).min().unwrap_or(0);
             let high = list.iter().map(|a| a.1).max().unwrap_or(0);
@@ -83,7 +83,7 @@ impl Emit<'_> {
         self.alike.clear();
         self.proven.clear();
         self.slow = None;
-        self.joints = if self.in_part { Joints::new() } else { self.joints(&self.f.blocks[b].insts) };
+        self.joints = if self.in_part { Joints::default() } else { self.joints(&self.f.blocks[b].insts) };
         let Some(last) = self.joints.keys().max().copied() else { return };
         self.find_folds(b);
         let until = self.folds.values().copied().fold(last, usize::max) + 1;
@@ -221,7 +221,7 @@ impl Emit<'_> {
             self.in_part = false;
             self.folds.clear();
             self.folded.clear();
-            self.joints = Joints::new();
+            self.joints = Joints::default();
             self.alike = slow.alike;
             self.drop_held();
             for i in first..until {

@@ -6,7 +6,7 @@
 //! kernel has no strong read at all. So the runtime may collect them, line by line (`Routine::Add`), and bring them to memory when code comes back to it: CTAs of a host thread that add to the same words take
 //! the host's locked instructions once for all of them.
 
-use std::collections::HashSet;
+use handloom_diag::hash::FastSet;
 
 use handloom_ir::simt::{AtomAccess, Counting, Inst, Op, Term};
 use handloom_ir::types::{AtomOp, Order, ScalarType, StateSpace};
@@ -48,7 +48,7 @@ fn may_follow(op: &Op) -> bool {
 }
 
 /// The sums of a function that may be collected, by block and instruction.
-pub(crate) fn late_sums(plan: &Plan) -> HashSet<(usize, usize)> {
+pub(crate) fn late_sums(plan: &Plan) -> FastSet<(usize, usize)> {
     let (f, o) = (&plan.func, &plan.options);
     let is_plain = f.is_entry
         && !o.is_callee
@@ -58,7 +58,7 @@ pub(crate) fn late_sums(plan: &Plan) -> HashSet<(usize, usize)> {
         && !plan.tells_dirty
         && f.blocks.iter().all(|b| is_plain_end(&b.term) && b.insts.iter().all(|i| may_come_before(&i.op)));
     if !is_plain {
-        return HashSet::new();
+        return FastSet::default();
     }
     let is_late = |b: usize, i: usize| {
         let follows = |from: &[Inst]| from.iter().all(|i| may_follow(&i.op));

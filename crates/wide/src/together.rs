@@ -9,7 +9,9 @@
 //! Registers are a bundle if only such ops and stores read them, all of them in one block, and no lane that waits elsewhere has anything in their vectors.
 //! Where the routine does an access, elements are taken apart before, or put together after it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use handloom_diag::hash::FastMap;
 
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::{Order, Ty};
@@ -54,7 +56,8 @@ pub(crate) fn bundles(plan: &Plan, places: &Places, uses: &Uses) -> Set {
     }
     for block in &f.blocks {
         if block.insts.iter().any(|i| tuple_of(plan, i).is_some_and(|c| c.kind == Kind::Load)) {
-            let mut block = Block { plan, places, uses, insts: &block.insts, bundles: Vec::new(), of: HashMap::new() };
+            let mut block =
+                Block { plan, places, uses, insts: &block.insts, bundles: Vec::new(), of: FastMap::default() };
             block.find();
             for r in block.bundles_that_hold().into_iter().flat_map(|t| &block.bundles[t].regs) {
                 found.add(r.idx());
@@ -89,7 +92,7 @@ struct Block<'a> {
     insts: &'a [Inst],
     bundles: Vec<Bundle>,
     /// The bundle of a register, and its element.
-    of: HashMap<Reg, (usize, usize)>,
+    of: FastMap<Reg, (usize, usize)>,
 }
 
 impl Block<'_> {

@@ -65,7 +65,7 @@ impl Emit<'_> {
     fn begin_gang(&mut self, team: &Team, ways: &[Gang], label: Label, step: i32) {
         let first = &ways[team.first];
         self.a.bind(label);
-        self.a.comment(&format!("turns from b{} if the head has set {:#x}", team.start, team.bits));
+        self.a.comment(format_args!("turns from b{} if the head has set {:#x}", team.start, team.bits));
         for m in 0..first.warps {
             if team.needs_live {
                 self.a.shift(m as i32 * step);
@@ -85,12 +85,12 @@ impl Emit<'_> {
         self.folded.clear();
         self.alike.clear();
         self.proven.clear();
-        self.joints = Joints::new();
+        self.joints = Joints::default();
         self.slow = None;
         (self.at_hand, self.in_flags) = (None, None);
         self.drop_held();
         self.a.bind(gang.label);
-        self.a.comment(&gang.to_string());
+        self.a.comment(format_args!("{gang}"));
         self.member_step = step;
         // A single warp goes so only where the others do nothing.
         self.is_of_first = gang.warps == 1;

@@ -1,6 +1,6 @@
 //! What is known while code for AVX2 is made, and the names of what it is made of.
 
-use std::collections::{HashMap, HashSet};
+use handloom_diag::hash::{FastMap, FastSet};
 use std::mem::offset_of;
 
 use handloom_plan::abi::CtaBlock;
@@ -280,11 +280,11 @@ pub(crate) type State = Vec<(usize, Value)>;
 #[derive(Default)]
 pub(crate) struct Labels {
     /// By label that is not put: what all jumps to it found.
-    pub(crate) arrivals: HashMap<usize, State>,
+    pub(crate) arrivals: FastMap<usize, State>,
     /// By label that is put, if it is anything.
-    pub(crate) put: HashMap<usize, State>,
+    pub(crate) put: FastMap<usize, State>,
     /// Whose address is taken: code comes there from anywhere.
-    pub(crate) named: HashSet<usize>,
+    pub(crate) named: FastSet<usize>,
     /// Whether nothing comes to the code here but through a label.
     pub(crate) is_dead_end: bool,
 }
