@@ -14,6 +14,7 @@ use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, StateSpace, Ty};
 use crate::atom::{atom_value, atom_value_128, flushes};
 use crate::cta::{Cta, Group};
 use crate::env::CLUSTER_STRIDE;
+use crate::lane::Refused;
 use crate::late::{self, Unwaited};
 use crate::memory::{Denied, Memory};
 use crate::numbers::number;
@@ -105,7 +106,10 @@ impl<'m> Cta<'m> {
             if let Some(witness) = &mut witness {
                 let space = request.falls_into(addr, mem);
                 if let Some((_, word)) = asks.filter(|(object, _)| *object == addr) {
-                    let has_ended = (mem.read(addr, 8) ^ word) >> mbarrier::PHASE_BIT & 1 == 1;
+                    let found = mem.read(addr, 8);
+                    let has_ended = (found ^ word) >> mbarrier::PHASE_BIT & 1 == 1;
+                    self.threads[t].refused =
+                        (!has_ended).then_some(Refused { object: addr, word: found, is_new: true });
                     witness.tell_turn(t, addr, space, if has_ended { Turn::Yes } else { Turn::No });
                 } else {
                     for (first, bytes) in request.scalars(access.is_single) {

@@ -9,7 +9,7 @@ use handloom_ir::types::Ty;
 use crate::barrier::{Arrival, Misuse, of_warpgroup};
 use crate::cta::{Cta, Group};
 use crate::frame::Frame;
-use crate::lane::State;
+use crate::lane::{Refused, State};
 
 /// A barrier op of one group.
 struct BarrierOp<'b> {
@@ -69,6 +69,8 @@ impl<'m> Cta<'m> {
                     let lane = &mut self.threads[t];
                     lane.resume(*next);
                     lane.state = State::Yielded;
+                    // Who gives way without having asked again waits for something else.
+                    lane.refused = lane.refused.filter(|r| r.is_new).map(|r| Refused { is_new: false, ..r });
                     lane.span = block.term_span;
                 }
             }

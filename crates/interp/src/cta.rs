@@ -140,6 +140,7 @@ impl<'m> Cta<'m> {
                     span: Span::NONE,
                     cluster_phase: None,
                     asks: None,
+                    refused: None,
                     stack_used: 0,
                 }
             })

@@ -56,6 +56,17 @@ pub(crate) struct Place {
     pub inst: usize,
 }
 
+/// The phase of an `mbarrier` object has not ended when a thread asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused {
+    /// The object, by generic address.
+    pub object: u64,
+    /// What it held.
+    pub word: u64,
+    /// The thread has not given way since.
+    pub is_new: bool,
+}
+
 /// One thread of a cta.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane<'m> {
@@ -71,6 +82,8 @@ pub(crate) struct Lane<'m> {
     pub cluster_phase: Option<u64>,
     /// The `mbarrier` object that it asks next, by generic address, and the word with the phase that it asks about.
     pub asks: Option<(u64, u64)>,
+    /// What it was told last that has not happened yet, of an audited cta.
+    pub refused: Option<Refused>,
     /// Bytes at the end of its local memory that `alloca` gave.
     pub stack_used: u64,
 }

@@ -1,10 +1,12 @@
 //! Traps and waiters: what is said of threads that stopped.
 
 use handloom_diag::Span;
+use handloom_ir::mbarrier;
+use handloom_ir::simt::{SymKind, Symbol};
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
 use crate::cta::{Cta, Group};
-use crate::lane::{Lane, State};
+use crate::lane::{Lane, Refused, State};
 use crate::numbers::number;
 
 impl<'m> Cta<'m> {
@@ -33,11 +35,41 @@ impl<'m> Cta<'m> {
                 let span = block.insts.get(lane.place.inst).map_or(block.term_span, |inst| inst.span);
                 Some((span, "its turn".into()))
             }
-            State::Yielded => Some((lane.span, "memory".into())),
+            State::Yielded => Some((lane.span, lane.refused.map_or_else(|| "memory".into(), |r| self.object_of(&r)))),
             State::WarpSync { mask, .. } => Some((lane.span, format!("lanes {mask:#010x}"))),
             State::Barrier { id, .. } => Some((lane.span, crate::barrier::waits_for(*id))),
             State::ClusterWait { .. } => Some((lane.span, "the cluster barrier".into())),
         }
+    }
+
+    /// An `mbarrier` object, and what its phase lacks.
+    fn object_of(&self, r: &Refused) -> String {
+        let offset = r.object.wrapping_sub(self.env.shared_base);
+        let found = self.module.syms.iter().filter_map(|s| match s.kind {
+            SymKind::Shared { offset: at } => {
+                offset.checked_sub(at.into()).filter(|inside| *inside < s.size).map(|inside| (s, inside))
+            }
+            _ => None,
+        });
+        // Variables of several kernels lie at one place: those of this one carry its name.
+        let entry =
+            self.threads.iter().find_map(|t| t.frames.first()).map(|f| self.module.funcs[f.func.idx()].name.as_str());
+        let is_own =
+            |s: &Symbol| entry.is_some_and(|e| s.name.strip_prefix(e).is_some_and(|rest| rest.starts_with('$')));
+        let name = match found.max_by_key(|(s, _)| is_own(s)) {
+            Some((s, 0)) => format!("`{}`", self.module.declared_name(&s.name)),
+            Some((s, inside)) => format!("`{}`+{inside}", self.module.declared_name(&s.name)),
+            None => format!("{:#x}", r.object),
+        };
+        let (lacks, of) = (r.word & mbarrier::PENDING, r.word >> mbarrier::COUNT_BITS & mbarrier::PENDING);
+        // Bytes under way are a number with a sign.
+        let bytes = r.word.cast_signed() >> mbarrier::BYTES_BIT;
+        let bytes = match bytes {
+            0 => String::new(),
+            n if n > 0 => format!(" and {n} bytes"),
+            n => format!(", and {} bytes came that nobody expects", n.unsigned_abs()),
+        };
+        format!("the `mbarrier` object {name}, whose phase lacks {lacks} of {of} arrivals{bytes}")
     }
 
     /// The trap of a cta in which nobody can ever go on. The runtime also raises it when a round of the whole grid

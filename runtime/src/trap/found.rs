@@ -164,7 +164,7 @@ pub(crate) fn stray(stray: &Stray, grid: &Grid, bindings: &[Binding]) -> Finding
     let is_shared = stray.space == StateSpace::Shared;
     let name = symbol.map_or_else(
         || "a variable in local memory".to_owned(),
-        |s| format!("{}variable `{}`", if is_shared { "shared " } else { "" }, declared(&s.name, grid)),
+        |s| format!("{}variable `{}`", if is_shared { "shared " } else { "" }, grid.module.ir.declared_name(&s.name)),
     );
     let does = match stray.does {
         Does::Read => "read",
@@ -324,13 +324,6 @@ fn block_of(cta: u32, grid: &Grid) -> [u32; 3] {
     [cta % x, cta / x % y, cta / x / y]
 }
 
-/// The name of a variable as it was declared: those of functions carry that of the function and a number.
-fn declared<'s>(name: &'s str, grid: &Grid) -> &'s str {
-    let functions = grid.module.ir.funcs.iter().filter_map(|f| name.strip_prefix(f.name.as_str())?.strip_prefix('$'));
-    let inner = functions.filter_map(|rest| rest.rsplit_once('$').map(|(inner, _)| inner));
-    inner.min_by_key(|inner| inner.len()).unwrap_or(name)
-}
-
 /// The variables of the module, those first that the kernel itself names: shared variables of several kernels lie at the same place.
 fn own_symbols(grid: &Grid) -> Vec<&Symbol> {
     let module = &grid.module.ir;
@@ -367,7 +360,7 @@ fn place_of((addr, bytes): (u64, u32), shared_offset: Option<u64>, grid: &Grid, 
             let size = u64::from(grid.env.own_shared());
             return FoundIn { what, size, offset: offset.saturating_sub(reserved), bytes, element: None };
         };
-        let what = format!("shared variable `{}`", declared(&symbol.name, grid));
+        let what = format!("shared variable `{}`", grid.module.ir.declared_name(&symbol.name));
         return FoundIn { what, size, offset: offset - start, bytes, element: None };
     }
     let found = grid.module.device.inner.memory.holding(addr);

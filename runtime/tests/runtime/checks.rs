@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use handloom_runtime::{
-    Arg, Check, CheckConfig, Checks, Device, Engine, LaunchConfig, LaunchReport, Module, RaceOptions, launch,
+    Arg, Check, CheckConfig, Checks, Device, Engine, LaunchConfig, LaunchError, LaunchReport, Module, RaceOptions,
+    launch,
 };
 
 use crate::SM_80 as HEAD;
@@ -185,4 +186,41 @@ fn hints_fit_what_lanes_do() {
         "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd, %rd2; st.global.u32 [%rd3], %r1; ld.global.u32 %r2, [%rd+4];";
     let two = two.replace("mul.wide", ".reg .b64 %rd2; .reg .b64 %rd3; mul.wide");
     assert_eq!(fix_of(&two), "put a `bar.warp.sync` between them");
+}
+
+/// 64 threads arrive at an object that expects 65, and wait for the phase.
+#[test]
+fn a_deadlock_at_an_object_says_what_its_phase_lacks() {
+    let text = format!(
+        "{HEAD}
+.visible .entry waits()
+{{
+    .reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %rd<2>;
+    .shared .align 8 .b64 meeting[2];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, meeting;
+    setp.ne.u32 %p0, %r1, 0;
+    @%p0 bra made;
+    mbarrier.init.shared.b64 [%r2+8], 65;
+made:
+    bar.sync 0;
+    mbarrier.arrive.shared.b64 %rd0, [%r2+8];
+again:
+    mbarrier.test_wait.shared.b64 %p1, [%r2+8], %rd0;
+    @!%p1 bra again;
+    ret;
+}}
+"
+    );
+    let device = Device::new().unwrap();
+    let module = Module::from_text(&device, "k.ptx", &text).unwrap();
+    let check = Some(CheckConfig { checks: Checks::parse("sync").unwrap(), ..CheckConfig::default() });
+    let config = LaunchConfig { check, ..LaunchConfig::new([1; 3], [64, 1, 1]) };
+    let Err(LaunchError::Trap(report)) = launch(&module.function(None).unwrap(), &config, &[]) else {
+        panic!("it ends");
+    };
+    assert_eq!(report.kind().word(), "deadlock");
+    let what = "the `mbarrier` object `meeting`+8, whose phase lacks 1 of 65 arrivals";
+    assert!(report.trap().waiters.iter().all(|w| w.what == what && w.count == 32), "{:?}", report.trap().waiters);
+    assert_eq!(report.trap().waiters.len(), 2);
 }

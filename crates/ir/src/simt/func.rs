@@ -464,6 +464,13 @@ pub enum Ways {
 }
 
 impl Module {
+    /// The name of a variable as it was declared: those of functions carry that of the function and a number.
+    pub fn declared_name<'s>(&self, name: &'s str) -> &'s str {
+        let functions = self.funcs.iter().filter_map(|f| name.strip_prefix(f.name.as_str())?.strip_prefix('$'));
+        let inner = functions.filter_map(|rest| rest.rsplit_once('$').map(|(inner, _)| inner));
+        inner.min_by_key(|inner| inner.len()).unwrap_or(name)
+    }
+
     /// The file and the line of the source, from 1, that a place came from: those of the `.loc` that governs it.
     pub fn source_line(&self, span: Span) -> Option<(&str, u32)> {
         if span == Span::NONE {
