@@ -137,13 +137,18 @@ pub(crate) use wrong;
 /// There is no room for an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRoom {
-    /// Bytes asked for.
+    /// Bytes asked for; 0 where addresses of the host are what lacks, most of which take no memory.
     pub bytes: u64,
 }
 
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no room for {} bytes of device memory", self.bytes)
+        match self.bytes {
+            0 => f.write_str(
+                "it takes 16 GiB of addresses, though little memory, and the host allows fewer (`ulimit -v`)",
+            ),
+            bytes => write!(f, "no room for {bytes} bytes of device memory"),
+        }
     }
 }
 
