@@ -49,7 +49,7 @@ impl<'m> Cta<'m> {
             SymKind::Shared { offset: at } => {
                 offset.checked_sub(at.into()).filter(|inside| *inside < s.size).map(|inside| (s, inside))
             }
-            _ => None,
+            SymKind::Global | SymKind::Const | SymKind::DynamicShared { .. } | SymKind::Func(_) => None,
         });
         // Variables of several kernels lie at one place: those of this one carry its name.
         let entry =
