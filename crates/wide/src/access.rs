@@ -1,7 +1,6 @@
 //! What is decided about an access before its code is emitted.
 
 use handloom_diag::hash::FastMap;
-
 use handloom_ir::simt::{Inst, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::access::AccessClass;

@@ -7,10 +7,10 @@ mod avx2;
 mod operand;
 mod tuples;
 
-use handloom_diag::hash::FastMap;
 use std::fmt::{self, Write};
 
 use handloom_diag::Span;
+use handloom_diag::hash::FastMap;
 use handloom_ir::simt::text::Line;
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register, RoundingControl};
 

@@ -1,10 +1,10 @@
 //! The walk over a function.
 
-use handloom_diag::hash::FastMap;
 use std::borrow::Cow;
 use std::mem::offset_of;
 
 use handloom_diag::Span;
+use handloom_diag::hash::FastMap;
 use handloom_ir::simt::text::Line;
 use handloom_ir::simt::{Counting, Function, Inst, Op, Reg, Term};
 use handloom_ir::types::{Sreg, StateSpace, Ty};

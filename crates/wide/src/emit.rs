@@ -5,10 +5,10 @@
 //! the block from 0, 8, 16 and 24 on, where only part of the warp may execute it. `k5`, `k6`, `k7`, the vectors below `FIRST_VECTOR` and the other
 //! general registers hold nothing from one instruction to the next.
 
-use handloom_diag::hash::{FastMap, FastSet};
 use std::mem::offset_of;
 
 use handloom_diag::Span;
+use handloom_diag::hash::{FastMap, FastSet};
 use handloom_ir::simt::{Function, Inst, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;

@@ -16,9 +16,9 @@
 mod code;
 mod common;
 
-use handloom_diag::hash::FastMap;
 use std::fmt;
 
+use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Count, Inst, Op, Reg, Term, Val};
 use handloom_ir::types::{Order, Sreg, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};

@@ -7,7 +7,6 @@
 //! nothing is known (`scattered`).
 
 use handloom_diag::hash::FastMap;
-
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Int, Order, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};

@@ -7,7 +7,6 @@
 //! the host's locked instructions once for all of them.
 
 use handloom_diag::hash::FastSet;
-
 use handloom_ir::simt::{AtomAccess, Counting, Inst, Op, Term};
 use handloom_ir::types::{AtomOp, Order, ScalarType, StateSpace};
 use handloom_plan::Plan;

@@ -12,7 +12,6 @@
 use std::collections::BTreeMap;
 
 use handloom_diag::hash::FastMap;
-
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::{Order, Ty};
 use handloom_plan::Plan;

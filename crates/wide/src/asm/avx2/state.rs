@@ -1,8 +1,8 @@
 //! What is known while code for AVX2 is made, and the names of what it is made of.
 
-use handloom_diag::hash::{FastMap, FastSet};
 use std::mem::offset_of;
 
+use handloom_diag::hash::{FastMap, FastSet};
 use handloom_plan::abi::CtaBlock;
 use iced_x86::{Code, Register, RoundingControl};
 
