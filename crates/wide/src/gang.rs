@@ -316,8 +316,9 @@ impl Emit<'_> {
             return Some(k);
         }
         if search.path.contains(&start) {
-            // A loop: warps go round it together, if they aren't to go through it in turn.
-            return (!self.goes_in_turn(start)).then_some(search.ways.len());
+            // A loop: warps go round it together, if they aren't to go through it in turn, and values stay in registers where there are few of these.
+            let stays = self.a.has_wide_vectors() || search.path.last() == Some(&start);
+            return (stays && !self.goes_in_turn(start)).then_some(search.ways.len());
         }
         if search.ways.len() >= MOST_WAYS {
             return None;
@@ -337,6 +338,9 @@ impl Emit<'_> {
         let is_crowded = !self.a.has_wide_vectors() && gang.most_in_use() > MOST_OF_PAIRS;
         if is_crowded && !way.by_warp && matches!(way.end, End::Place(_)) {
             gang = self.places_of_gang(&Gang { by_warp: true, ..way.clone() }, size).unwrap_or(gang);
+        }
+        if is_crowded && gang.comes_back() {
+            return None;
         }
         gang.label = self.a.label();
         if gang.comes_back() {
