@@ -5,7 +5,6 @@
 use handloom_interp::atom::{atom_value, atom_value_128, flushes};
 use handloom_ir::simt::{AtomAccess, Op};
 use handloom_ir::types::{AtomOp, Float, ScalarType, StateSpace};
-use handloom_plan::abi::Loc;
 
 use super::Call;
 use super::memory::lanes;
@@ -132,8 +131,6 @@ fn one(at: u64, bytes: u32, a: AtomAccess, ftz: bool, private: bool, x: u64, y: 
 
 /// `Routine::Add`: the words of the row at byte `y` of the context are added to memory from the address `x` on, for the lanes.
 pub(super) fn add(c: &mut Call<'_>) -> u64 {
-    let at = Loc::Row32(c.y as u32);
-    let row: [u32; 32] = std::array::from_fn(|lane| c.ctx.read(at, lane) as u32);
-    c.host.sums.add(c.x, &row, c.mask);
+    c.host.sums.add(c.x, &c.ctx.row32(c.y as u32), c.mask);
     1
 }

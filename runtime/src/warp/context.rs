@@ -290,15 +290,19 @@ impl Ctx {
         }
     }
 
+    /// All lanes of a row of 32 bits.
+    pub(crate) fn row32(self, at: u32) -> [u32; 32] {
+        // SAFETY: as in `read`: a row of the context, 32 lanes long and aligned.
+        unsafe { self.warp.cast::<u8>().wrapping_add(at as usize).cast::<[u32; 32]>().read() }
+    }
+
     /// The values of the lanes of a mask; other entries keep what they hold, or get some value of the row.
     #[inline]
     pub(crate) fn read_row(self, loc: Loc, mask: u32, out: &mut [u64; 32]) {
         let at = |offset: u32| self.warp.cast::<u8>().wrapping_add(offset as usize);
         match loc {
             Loc::Row32(o) => {
-                // SAFETY: as in `read`: a row of the context, 32 lanes long and aligned.
-                let row = unsafe { at(o).cast::<[u32; 32]>().read() };
-                out.iter_mut().zip(row).for_each(|(v, x)| *v = u64::from(x));
+                out.iter_mut().zip(self.row32(o)).for_each(|(v, x)| *v = u64::from(x));
             }
             // SAFETY: as above.
             Loc::Row64(o) => *out = unsafe { at(o).cast::<[u64; 32]>().read() },

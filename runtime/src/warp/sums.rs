@@ -34,16 +34,17 @@ impl Sums {
             self.lines = vec![Line([0; WORDS]); LINES];
             self.of = vec![0; LINES];
         }
-        let (mut address, mut row, mut lanes) = (address, &row[..], lanes);
+        let mut taken = *row;
+        if lanes != u32::MAX {
+            taken.iter_mut().enumerate().for_each(|(lane, v)| *v &= 0_u32.wrapping_sub(lanes >> lane & 1));
+        }
+        let (mut address, mut row, mut lanes) = (address, &taken[..], lanes);
         while lanes != 0 {
             let first = (address % LINE_BYTES / 4) as usize;
             let n = (WORDS - first).min(row.len());
-            let here = lanes & u32::MAX >> (32 - n);
-            if here != 0 {
+            if lanes & u32::MAX >> (32 - n) != 0 {
                 let line = self.line(address / LINE_BYTES);
-                for (i, (to, v)) in line.0[first..first + n].iter_mut().zip(row).enumerate() {
-                    *to = to.wrapping_add(v & 0_u32.wrapping_sub(here >> i & 1));
-                }
+                line.0[first..first + n].iter_mut().zip(row).for_each(|(to, v)| *to = to.wrapping_add(*v));
             }
             lanes = lanes.checked_shr(n as u32).unwrap_or(0);
             row = &row[n..];
