@@ -144,9 +144,7 @@ pub struct NoRoom {
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.bytes {
-            0 => f.write_str(
-                "it takes 16 GiB of addresses, though little memory, and the host allows fewer (`ulimit -v`)",
-            ),
+            0 => f.write_str("device memory takes many addresses of the host, which allows fewer (`ulimit -v`)"),
             bytes => write!(f, "no room for {bytes} bytes of device memory"),
         }
     }

@@ -1,6 +1,6 @@
 //! Sums in device memory that nobody may look at before the code is left, collected line by line.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::memory::access;
 
 /// Words of a line.
 const WORDS: usize = 16;
@@ -81,16 +81,16 @@ impl Sums {
             if v == 0 {
                 continue;
             }
-            let word: *mut u32 = std::ptr::with_exposed_provenance_mut((base + 4 * k as u64) as usize);
-            // SAFETY: by the invariant, code has tested this aligned word for the access, as it does before it touches memory itself; nobody else looks at words that threads
-            // of a launch change but by atomics, as far as programs order their accesses (the memory model of the crate's memory).
-            unsafe { AtomicU32::from_ptr(word) }.fetch_add(v, Ordering::Relaxed);
+            // SAFETY: by the invariant, code has tested this aligned word for the access, as it does before it touches memory itself.
+            unsafe { access::fetch_add(base + 4 * k as u64, 4, v.into()) };
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use handloom_interp::pace::splitmix;
+
     use super::*;
 
     #[test]
@@ -100,14 +100,9 @@ mod tests {
         let mut want = memory.clone();
         let base = memory.as_mut_ptr().expose_provenance() as u64;
         let mut sums = Sums::default();
-        let mut x = 1_u32;
+        let mut state = 1;
         for turn in 0..5000_u64 {
-            let mut next = || {
-                x ^= x << 13;
-                x ^= x >> 17;
-                x ^= x << 5;
-                x
-            };
+            let mut next = || splitmix(&mut state) as u32;
             let (at, lanes) = (next() as usize % (want.len() - 32), next() | if turn % 3 == 0 { u32::MAX } else { 0 });
             let row: [u32; 32] = std::array::from_fn(|_| next());
             sums.add(base + 4 * at as u64, &row, lanes);
