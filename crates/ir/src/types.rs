@@ -488,6 +488,19 @@ impl Cmp {
             Cmp::Eq | Cmp::Ne | Cmp::Equ | Cmp::Neu | Cmp::Num | Cmp::Nan => self,
         }
     }
+
+    /// The comparison that holds exactly where this one of integers does not; `None` of those that ask for NaNs.
+    pub const fn opposite(self) -> Option<Cmp> {
+        Some(match self {
+            Cmp::Eq => Cmp::Ne,
+            Cmp::Ne => Cmp::Eq,
+            Cmp::Lt => Cmp::Ge,
+            Cmp::Le => Cmp::Gt,
+            Cmp::Gt => Cmp::Le,
+            Cmp::Ge => Cmp::Lt,
+            Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan => return None,
+        })
+    }
 }
 
 /// A Boolean operator of `setp` and `set`.

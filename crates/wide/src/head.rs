@@ -8,13 +8,14 @@
 //!
 //! - that a 32-bit value which is extended to 64 bits does not wrap in any lane: the code that follows rests on it, and a CTA where it
 //!   does not hold leaves with `Deopt` before anything has happened;
-//! - that all accesses through an address are in bounds, or that a comparison holds in all lanes or in none: a bit of [`DECIDED`] for each. Where the
-//!   bit is not set, each warp tests by itself.
+//! - that all accesses through an address are in bounds, in all turns of a loop where it rises (`rising`), or that a comparison holds in all lanes or in none: a bit of
+//!   [`DECIDED`] for each. Where the bit is not set, each warp tests by itself.
 
 mod code;
 mod ends;
 mod fixed;
 mod lanes;
+mod rises;
 mod row;
 
 use handloom_ir::simt::{Function, Inst, LaunchShape, Op, Pure, Reg, Term, Val, shape_constant};
@@ -28,6 +29,7 @@ use iced_x86::Register;
 
 use crate::access::Access;
 use crate::asm::Label;
+use crate::rising::Rising;
 use crate::table::has_scalar_code;
 
 /// Bits of what was decided.
@@ -51,6 +53,8 @@ struct Course {
 /// Accesses that are tested together.
 struct Group {
     key: (Reg, StateSpace, Kind, i64),
+    /// The value that the head knows: the address, or the first value of one that rises.
+    from: Reg,
     /// The offsets between which accesses are of the group.
     low: i64,
     high: i64,
@@ -133,6 +137,8 @@ pub(crate) struct Head {
     /// Values that code rests on not to wrap, read as signed or not.
     checks: Vec<(Val, bool)>,
     groups: Vec<Group>,
+    /// Addresses that go up in loops by what the launch decides.
+    rising: Vec<Rising>,
     /// Accesses at constant addresses.
     fixed: Option<Fixed>,
     /// By block.
@@ -298,6 +304,7 @@ impl Head {
             insts: Vec::new(),
             checks: Vec::new(),
             groups: Vec::new(),
+            rising: Vec::new(),
             fixed: None,
             guards: vec![None; f.blocks.len()],
             idle: vec![None; f.blocks.len()],
@@ -320,6 +327,7 @@ impl Head {
                 }
             }
         }
+        head.find_rising(plan);
         head.find_groups(plan);
         head.find_fixed(plan);
         for b in 0..plan.func.blocks.len() {
@@ -372,14 +380,17 @@ impl Head {
         use StateSpace::{Const, Generic, Global, Shared};
         for inst in plan.func.blocks.iter().flat_map(|b| &b.insts) {
             let Some((class, r)) = AccessClass::of(inst).and_then(|c| Some((c, reg(c.address)?))) else { continue };
-            let Class::Affine(s) = plan.facts.class[r.idx()] else { continue };
+            let from = self.rises(r).and_then(|x| reg(x.first)).unwrap_or(r);
+            let (Class::Affine(_), Class::Affine(s)) = (plan.facts.class[r.idx()], plan.facts.class[from.idx()]) else {
+                continue;
+            };
             let bytes = class.bytes();
             let fits = matches!(class.kind, Kind::Load | Kind::Store)
                 && matches!(class.space, Global | Generic | Shared | Const)
                 && class.order == Order::Weak
                 && !class.is_single
                 && class.wants_all()
-                && self.courses[r.idx()].is_some()
+                && self.courses[from.idx()].is_some()
                 && s.is_regular(bytes)
                 && class.offset % bytes == 0
                 && i32::try_from(class.offset).is_ok();
@@ -393,7 +404,7 @@ impl Head {
                     let bit = 1 << self.bits;
                     self.bits += 1;
                     let (low, high, end) = (class.offset, class.offset, class.offset);
-                    self.groups.push(Group { key, low, high, end, bit, first: None });
+                    self.groups.push(Group { key, from, low, high, end, bit, first: None });
                 }
                 None => {}
             }
@@ -531,7 +542,8 @@ impl Head {
         // What has no words is not tested.
         let has = |v: Val, h: &Head| reg(v).is_none_or(|r| h.same[r.idx()].is_some() || h.linear[r.idx()].is_some());
         let groups = std::mem::take(&mut self.groups);
-        self.groups = groups.into_iter().filter(|g| has(Val::Reg(g.key.0), self)).collect();
+        let rises = |g: &Group, h: &Head| h.rises(g.key.0).is_none_or(|r| h.knows_rise(r));
+        self.groups = groups.into_iter().filter(|g| has(Val::Reg(g.from), self) && rises(g, self)).collect();
         for b in 0..self.guards.len() {
             if let Some(g) = self.guards[b] {
                 let compares = f.blocks[b].insts[g.from..].iter().filter(|i| matches!(i.op, Op::Pure(Pure::ICmp(..))));

@@ -531,7 +531,7 @@ impl Emit<'_> {
     }
 
     /// Quotient in `eax` and remainder in `edx` of `eax` by a constant.
-    fn divide(&mut self, by: u32) {
+    pub(crate) fn divide(&mut self, by: u32) {
         if by.is_power_of_two() {
             self.a.op2(Code::Mov_r32_rm32, EDX, EAX);
             self.a.imm(Code::And_rm32_imm32, EDX, (by - 1).cast_signed());

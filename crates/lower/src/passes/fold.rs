@@ -33,7 +33,7 @@ pub(crate) fn fold<'a>(op: Pure, src: &[Val], def: impl Fn(Val) -> Option<Defini
         Pure::Not(ty) => match def(src[0]) {
             Some((Pure::Not(_), inner)) => Some(Folded::Value(inner[0])),
             Some((Pure::ICmp(cmp, int), s)) if ty == Ty::P => {
-                Some(Folded::Op(Pure::ICmp(opposite(cmp)?, int), s.to_vec()))
+                Some(Folded::Op(Pure::ICmp(cmp.opposite()?, int), s.to_vec()))
             }
             _ => None,
         },
@@ -84,7 +84,7 @@ pub(crate) fn canonical(op: &mut Pure, src: &mut [Val]) {
         src.swap(0, 1);
     } else if let Pure::ICmp(cmp, int) = *op {
         src.swap(0, 1);
-        *op = Pure::ICmp(mirrored(cmp), int);
+        *op = Pure::ICmp(cmp.swapped(), int);
     }
 }
 
@@ -250,32 +250,4 @@ fn extend_from(bits: u32, signed: bool, from: Ty, to: Ty, v: Val) -> Option<Fold
         return Some(Folded::Value(v));
     }
     Some(Folded::Op(Pure::Ext { bits: bits as u8, signed, from, to }, vec![v]))
-}
-
-/// The comparison of integers that holds exactly where this one does not.
-fn opposite(cmp: Cmp) -> Option<Cmp> {
-    Some(match cmp {
-        Cmp::Eq => Cmp::Ne,
-        Cmp::Ne => Cmp::Eq,
-        Cmp::Lt => Cmp::Ge,
-        Cmp::Le => Cmp::Gt,
-        Cmp::Gt => Cmp::Le,
-        Cmp::Ge => Cmp::Lt,
-        Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan => return None,
-    })
-}
-
-/// The comparison with its sources exchanged.
-fn mirrored(cmp: Cmp) -> Cmp {
-    match cmp {
-        Cmp::Lt => Cmp::Gt,
-        Cmp::Le => Cmp::Ge,
-        Cmp::Gt => Cmp::Lt,
-        Cmp::Ge => Cmp::Le,
-        Cmp::Ltu => Cmp::Gtu,
-        Cmp::Leu => Cmp::Geu,
-        Cmp::Gtu => Cmp::Ltu,
-        Cmp::Geu => Cmp::Leu,
-        Cmp::Eq | Cmp::Ne | Cmp::Equ | Cmp::Neu | Cmp::Num | Cmp::Nan => cmp,
-    }
 }

@@ -363,7 +363,7 @@ impl Emit<'_> {
             };
             if !gang.folds.contains_key(&(b, i)) {
                 self.tested_for(inst, &g);
-                if g.bit.is_none() && matches!(inst.op, Op::Load { .. }) && !g.scalars {
+                if matches!(inst.op, Op::Load { .. }) && !g.scalars {
                     self.fetch_next(&g);
                 }
                 return Ok(());

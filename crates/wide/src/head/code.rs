@@ -149,8 +149,7 @@ impl Emit<'_> {
         }
         for g in &head.groups {
             // Those of the heap ask caches, which fill while CTAs run.
-            if (head.course_of(Val::Reg(g.key.0)).is_some_and(|c| c.by_cta) || g.key.1 != StateSpace::Shared) == by_cta
-            {
+            if (head.course_of(Val::Reg(g.from)).is_some_and(|c| c.by_cta) || g.key.1 != StateSpace::Shared) == by_cta {
                 self.decide_bounds(head, g);
             }
         }
@@ -333,22 +332,29 @@ impl Emit<'_> {
     /// Sets the bit of a group of accesses if all of them are right.
     fn decide_bounds(&mut self, head: &Head, g: &Group) {
         let Some(first) = &g.first else { return };
-        let Some(shape) = self.shape(first.class.address) else { return };
+        let Some(shape) = self.shape(Val::Reg(g.from)) else { return };
         let failed = self.a.label();
         let x = Access { cold: failed, ..*first };
         let bytes = x.class.bytes();
-        let step = reg(x.class.address).and_then(|r| head.number[r.idx()]);
+        let step = head.number[g.from.idx()];
         if step.is_some_and(|n| n % bytes != 0) {
             return;
         }
         if bytes > 1
-            && let Some(at) = reg(x.class.address).and_then(|r| head.step_word(r))
+            && let Some(at) = head.step_word(g.from)
         {
             self.a.imm(Code::Test_rm32_imm32, ctx(at), (bytes - 1) as i32);
             self.a.jump(Code::Jne_rel32_64, failed);
         }
+        let rises = head.rises(g.key.0);
+        if let Some(r) = rises {
+            self.rise(head, r, bytes, failed);
+        }
         for group in 0..shape.groups() {
-            self.ends(head, x.class.address, false, Some(group), failed);
+            self.ends(head, Val::Reg(g.from), false, Some(group), failed);
+            if rises.is_some() {
+                self.ends_of_rise(head, x.short, failed);
+            }
             self.add_number(RAX, g.low);
             self.add_number(RCX, g.end);
             self.limits(&x);

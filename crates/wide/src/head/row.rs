@@ -70,7 +70,7 @@ impl Head {
             }
             inst.dst.iter().for_each(|d| steps[d.idx()] = Some(step));
         }
-        let uneven = |g: &super::Group| steps[g.key.0.idx()].is_some_and(|s| i64::from(s) % g.key.3 != 0);
+        let uneven = |g: &super::Group| steps[g.from.idx()].is_some_and(|s| i64::from(s) % g.key.3 != 0);
         if steps.iter().all(Option::is_none) || self.groups.iter().any(uneven) {
             return None;
         }

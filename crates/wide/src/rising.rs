@@ -1,0 +1,269 @@
+//! Addresses that go up by the same in each turn of a loop, and how many turns it has: what the head needs to decide about all of them at once.
+//!
+//! # The model
+//! A loop that is gone round as long as a *count*, which goes up by a number in each turn, compares so with a bound has as many turns as its first count and the bound say. An
+//! address to which each turn adds the same *step* is then, in the accesses of turn `t`, its first value and `t` steps: the lanes find their elements between where they are in the
+//! first turn and where they are in the last one. That holds for each thread by itself, whoever goes round with it.
+
+use std::borrow::Cow;
+
+use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
+use handloom_ir::types::{Cmp, Int, Ty};
+use handloom_plan::access::AccessClass;
+use handloom_plan::analysis::cfg::{Cfg, Set};
+
+/// How often a loop is gone round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Turns {
+    /// The count before the first turn.
+    pub(crate) first: Val,
+    /// What a turn adds to it, not 0.
+    pub(crate) by: i32,
+    /// Another turn follows where the count behind one compares so with the bound: upwards `Lt`, `Le` or `Ne`, downwards `Gt`, `Ge` or `Ne`.
+    pub(crate) cmp: Cmp,
+    /// Whether the comparison is one of signed integers.
+    pub(crate) signed: bool,
+    pub(crate) bound: Val,
+}
+
+/// An address that goes up in a loop, and is used there alone, before the step of a turn is added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rising {
+    pub(crate) address: Reg,
+    /// What it is in the first turn.
+    pub(crate) first: Val,
+    pub(crate) step: Val,
+    pub(crate) turns: Turns,
+}
+
+/// Where a register of two definitions gets its values: block and instruction.
+struct Definitions {
+    outside: (usize, usize),
+    inside: (usize, usize),
+}
+
+/// A loop whose turns are counted.
+struct Counted<'f> {
+    header: usize,
+    body: &'f Set,
+    /// The block that asks whether another turn follows.
+    asks: usize,
+}
+
+fn reg(v: &Val) -> Option<Reg> {
+    match v {
+        Val::Reg(r) => Some(*r),
+        Val::Imm(..) => None,
+    }
+}
+
+/// A function as it is looked at.
+struct Search<'f> {
+    f: &'f Function,
+    cfg: &'f Cfg,
+    /// By register: how many instructions and ends of blocks write it.
+    defs: Vec<u32>,
+}
+
+impl<'f> Search<'f> {
+    fn new(f: &'f Function, cfg: &'f Cfg) -> Search<'f> {
+        let mut defs = vec![0; f.regs.len()];
+        for b in &f.blocks {
+            b.insts.iter().flat_map(|i| &i.dst).chain(b.term.result().iter()).for_each(|d| defs[d.idx()] += 1);
+        }
+        Search { f, cfg, defs }
+    }
+
+    fn inst(&self, (b, i): (usize, usize)) -> &'f Inst {
+        &self.f.blocks[b].insts[i]
+    }
+
+    /// The loop with a header, if it has one latch, which asks by a condition whether another turn follows; with the condition and what it is then.
+    fn counted(&self, header: usize, body: &'f Set) -> Option<(Counted<'f>, Reg, bool)> {
+        let mut latches = self.cfg.preds[header].iter().copied().filter(|p| body.has(*p));
+        let (latch, None) = (latches.next()?, latches.next()) else { return None };
+        let (mut asks, mut on) = (latch, header);
+        if let (Term::Jump(_), [before]) = (&self.f.blocks[latch].term, self.cfg.preds[latch].as_slice())
+            && self.f.blocks[latch].insts.is_empty()
+            && latch != header
+        {
+            (asks, on) = (*before, latch);
+        }
+        let Term::Branch { cond: Val::Reg(cond), then, otherwise } = &self.f.blocks[asks].term else { return None };
+        let (then, otherwise) = (then.idx(), otherwise.idx());
+        let leaves = if then == on { otherwise } else { then };
+        let fits = (then == on) != (otherwise == on) && !body.has(leaves);
+        fits.then_some((Counted { header, body, asks }, *cond, then == on))
+    }
+
+    /// Where a register is written, if that is once in a loop, in each turn of it, and once before: whoever comes into the loop comes from there.
+    fn definitions(&self, l: &Counted<'_>, r: Reg) -> Option<Definitions> {
+        if self.defs[r.idx()] != 2 {
+            return None;
+        }
+        let (mut inside, mut outside) = (None, None);
+        for (b, block) in self.f.blocks.iter().enumerate() {
+            for (i, _) in block.insts.iter().enumerate().filter(|(_, i)| i.dst == [r] && !i.guarded) {
+                *(if l.body.has(b) { &mut inside } else { &mut outside }) = Some((b, i));
+            }
+        }
+        let (inside, outside) = (inside?, outside?);
+        let in_turn = self.cfg.loop_of[inside.0] == Some(l.header) && self.cfg.dominates(inside.0, l.asks);
+        let fits = in_turn && self.cfg.dominates(outside.0, l.header) && !self.comes_again(l, outside.0);
+        fits.then_some(Definitions { outside, inside })
+    }
+
+    /// Whether a loop that was left may be come to again without the block.
+    fn comes_again(&self, l: &Counted<'_>, without: usize) -> bool {
+        let mut seen = Set::new(self.f.blocks.len());
+        let mut work: Vec<usize> = l.body.iter().flat_map(|b| self.cfg.succs[b].clone()).collect();
+        work.retain(|b| !l.body.has(*b));
+        while let Some(b) = work.pop() {
+            if b == l.header {
+                return true;
+            }
+            if b != without && seen.add(b) {
+                work.extend(&self.cfg.succs[b]);
+            }
+        }
+        false
+    }
+
+    /// What an instruction adds to the register that it writes.
+    fn added(&self, at: (usize, usize)) -> Option<Val> {
+        let inst = self.inst(at);
+        let own = Val::Reg(*inst.dst.first()?);
+        match (inst.op, inst.src.as_slice()) {
+            (Op::Pure(Pure::Add(Ty::B32 | Ty::B64)), [a, b]) if *a == own && *b != own => Some(*b),
+            (Op::Pure(Pure::Add(Ty::B32 | Ty::B64)), [a, b]) if *b == own && *a != own => Some(*a),
+            _ => None,
+        }
+    }
+
+    /// The number of turns of a loop, with the instruction that makes the first count.
+    fn turns(&self, l: &Counted<'_>, cond: Reg, goes_on: bool) -> Option<(Turns, (usize, usize))> {
+        let insts = &self.f.blocks[l.asks].insts;
+        let at = insts.iter().position(|i| i.dst == [cond] && !i.guarded)?;
+        let Op::Pure(Pure::ICmp(cmp, Int { ty: Ty::B32, signed })) = insts[at].op else { return None };
+        if self.defs[cond.idx()] != 1 {
+            return None;
+        }
+        let cmp = if goes_on { Some(cmp) } else { cmp.opposite() };
+        let sides = [(0, 1, cmp?), (1, 0, cmp?.swapped())];
+        sides.into_iter().find_map(|(count, bound, cmp)| {
+            let count = reg(&insts[at].src[count])?;
+            let d = self.definitions(l, count)?;
+            let by = crate::table::constant(self.added(d.inside)?)? as u32 as i32;
+            let fits = match cmp {
+                Cmp::Lt | Cmp::Le => by > 0,
+                Cmp::Gt | Cmp::Ge => by < 0 && by != i32::MIN,
+                Cmp::Ne => by != 0 && by != i32::MIN,
+                _ => false,
+            };
+            // The count is asked behind what the turn adds to it.
+            let is_behind = d.inside.0 != l.asks || d.inside.1 < at;
+            let turns = Turns { first: Val::Reg(count), by, cmp, signed, bound: insts[at].src[bound] };
+            (fits && is_behind).then_some((turns, d.outside))
+        })
+    }
+
+    /// Whether all accesses by a register lie in a loop, before what a turn adds to it.
+    fn is_used_before(&self, l: &Counted<'_>, r: Reg, (b, i): (usize, usize)) -> bool {
+        let is_by = |x: &Inst| AccessClass::of(x).is_some_and(|c| c.address == Val::Reg(r));
+        let mut used = false;
+        for (y, block) in self.f.blocks.iter().enumerate() {
+            for (k, _) in block.insts.iter().enumerate().filter(|(_, x)| is_by(x)) {
+                used = true;
+                let is_before = if y == b { k < i } else { self.cfg.dominates(y, b) };
+                if !l.body.has(y) || !is_before {
+                    return false;
+                }
+            }
+        }
+        used
+    }
+
+    /// What rises, with the instructions that make first values: of the address and of the count.
+    fn rising(&self) -> Vec<(Rising, [(usize, usize); 2])> {
+        let mut found = Vec::new();
+        for (header, body) in &self.cfg.loops {
+            let Some((l, cond, goes_on)) = self.counted(*header, body) else { continue };
+            let Some((turns, first_count)) = self.turns(&l, cond, goes_on) else { continue };
+            let added = body.iter().flat_map(|b| (0..self.f.blocks[b].insts.len()).map(move |i| (b, i)));
+            for at in added {
+                let Some(step) = self.added(at) else { continue };
+                let r = self.inst(at).dst[0];
+                let Some(d) = self.definitions(&l, r).filter(|d| d.inside == at) else { continue };
+                if self.is_used_before(&l, r, at) {
+                    let rising = Rising { address: r, first: Val::Reg(r), step, turns };
+                    found.push((rising, [d.outside, first_count]));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The first value of a register that an instruction copies from what never changes.
+fn copied(s: &Search<'_>, at: (usize, usize)) -> Option<Val> {
+    let inst = s.inst(at);
+    match (inst.op, inst.src.as_slice()) {
+        (Op::Pure(Pure::Mov(_)), [v]) if reg(v).is_none_or(|r| s.defs[r.idx()] == 1) => Some(*v),
+        _ => None,
+    }
+}
+
+/// The addresses that rise, whose first values are copied from registers that never change.
+pub(crate) fn rising(f: &Function, cfg: &Cfg) -> Vec<Rising> {
+    let s = Search::new(f, cfg);
+    let with_first = |(r, [address, count]): (Rising, [(usize, usize); 2])| {
+        let turns = Turns { first: copied(&s, count)?, ..r.turns };
+        Some(Rising { first: copied(&s, address)?, turns, ..r })
+    };
+    s.rising().into_iter().filter_map(with_first).collect()
+}
+
+/// The function with registers of their own for the first values of what rises, if they are made of what is known.
+pub(crate) fn first_values_apart<'f>(f: Cow<'f, Function>, known: &dyn Fn(&Function) -> Set) -> Cow<'f, Function> {
+    let goes_back =
+        |(b, block): (usize, &handloom_ir::simt::Block)| block.term.successors().iter().any(|t| t.idx() <= b);
+    if !f.blocks.iter().enumerate().any(goes_back) {
+        return f;
+    }
+    let cfg = Cfg::new(&f);
+    let s = Search::new(&f, &cfg);
+    let found = s.rising();
+    if found.is_empty() {
+        return f;
+    }
+    let set = known(&f);
+    let known = |v: &Val| reg(v).is_none_or(|r| set.has(r.idx()));
+    let mut places: Vec<(usize, usize)> = Vec::new();
+    for (r, firsts) in found {
+        let all = [&r.step, &r.turns.bound];
+        let is_made = firsts.iter().all(|at| s.inst(*at).src.iter().all(known));
+        if is_made && all.into_iter().all(known) {
+            places.extend(firsts.iter().filter(|at| copied(&s, **at).is_none()));
+        }
+    }
+    places.sort_unstable();
+    places.dedup();
+    if places.is_empty() {
+        return f;
+    }
+    let mut f = f.into_owned();
+    for (b, i) in places.into_iter().rev() {
+        let inst = &f.blocks[b].insts[i];
+        let (r, span) = (inst.dst[0], inst.span);
+        let ty = f.regs[r.idx()];
+        let own = Reg(f.regs.len() as u32);
+        f.regs.push(ty);
+        let insts = &mut f.blocks[b].insts;
+        insts[i].dst = vec![own];
+        insts.insert(
+            i + 1,
+            Inst { op: Op::Pure(Pure::Mov(ty)), dst: vec![r], src: vec![Val::Reg(own)], guarded: false, span },
+        );
+    }
+    Cow::Owned(f)
+}
