@@ -403,9 +403,83 @@ impl Maker {
         self.line(&format!("@%p1 bra {top};"));
     }
 
+    /// A loop that is counted up or down to a bound, whose addresses go up or down in each turn: where barriers stand in it, through a tile too. Some come to where
+    /// nothing is.
+    fn climb(&mut self) {
+        let (top, count, most) = (self.label(), format!("%c{}", self.depth), format!("%most{}", self.depth));
+        let turns = 1 + self.rng.below(6) as i64;
+        let by: i64 = *self.rng.pick(&[1, 2, 3, 4, 16, -1, -2, -3, -16]);
+        let ty = *self.rng.pick(&["u32", "s32"]);
+        let again = match (self.rng.below(3), by > 0) {
+            (0, _) => "ne",
+            (1, true) => "lt",
+            (2, true) => "le",
+            (1, false) => "gt",
+            _ => "ge",
+        };
+        // The count behind the last turn is the bound, or the first one that is not above or below it.
+        let slack = match again {
+            "ne" => 0,
+            "lt" | "gt" => by.signum() * self.rng.below(by.unsigned_abs() as usize) as i64,
+            _ => by.signum() * (1 + self.rng.below(by.unsigned_abs() as usize) as i64),
+        };
+        let first: i64 = if again == "ne" { *self.rng.pick(&[0, 7, -2, 0x7fff_fffe]) } else { 200 };
+        let is_known = self.rng.one_in(2);
+        if is_known {
+            self.line(&format!("mov.u32 {count}, {};", first as i32));
+            self.line(&format!("mov.u32 {most}, {};", (first + by * turns - slack) as i32));
+        } else {
+            self.line(&format!("and.b32 {count}, %n, 3;\n    add.u32 {count}, {count}, {};", first as i32));
+            self.line(&format!("add.u32 {most}, {count}, {};", by * turns - slack));
+        }
+        let (step, tile_step) = (*self.rng.pick(&[0, 4, 8, 64, 128, -4, 2]), *self.rng.pick(&[0, 4, 64, 128]));
+        let is_named = self.rng.one_in(2);
+        if is_named {
+            self.line(&format!("and.b32 %t1, %n, 0;\n    add.u32 %t1, %t1, {step};\n    cvt.s64.s32 %l1, %t1;"));
+        }
+        self.line("mul.wide.s32 %l2, %idx, 4;\n    add.s64 %l2, %in, %l2;");
+        let waits = self.depth == 0 && self.rng.one_in(2);
+        if waits {
+            self.line(
+                "mov.u32 %t1, %tid.x;\n    shl.b32 %t1, %t1, 2;\n    mov.u32 %col, tile;\n    add.u32 %col, %col, %t1;",
+            );
+        }
+        let _ = writeln!(self.text, "{top}:");
+        let rise = if is_named { "add.s64 %l2, %l2, %l1;".to_owned() } else { format!("add.s64 %l2, %l2, {step};") };
+        let is_early = self.rng.one_in(4);
+        if is_early {
+            self.line(&rise);
+        }
+        for k in 0..1 + self.rng.below(3) {
+            self.line(&format!("ld.global.u32 %t2, [%l2+{}];\n    xor.b32 %r, %r, %t2;", 4 * k));
+        }
+        if waits {
+            self.line("st.shared.u32 [%at], %r;\n    bar.sync 0;");
+            for k in 0..1 + self.rng.below(3) {
+                self.line(&format!("ld.shared.u32 %t1, [%col+{}];\n    mad.lo.u32 %s, %s, 5, %t1;", 4 * k));
+            }
+            self.line("bar.sync 0;");
+            self.line(&format!("add.u32 %col, %col, {tile_step};"));
+        }
+        match self.rng.below(8) {
+            0 => self.guard(),
+            1 | 2 => self.line(&format!("mad.lo.u32 %s, %r, 3, {count};")),
+            _ => {}
+        }
+        if !is_early {
+            self.line(&rise);
+        }
+        self.line(&format!("add.u32 {count}, {count}, {by};\n    setp.{again}.{ty} %p1, {count}, {most};"));
+        self.line(&format!("@%p1 bra {top};"));
+        if self.rng.one_in(4) {
+            self.line(&format!("cvt.u32.u64 %t1, %l2;\n    cvt.u32.u64 %t2, %in;\n    sub.u32 %t1, %t1, %t2;\n    add.u32 %r, %r, %t1;\n    add.u32 %r, %r, {count};"));
+        }
+    }
+
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(17) {
+        match self.rng.below(20) {
+            17..20 if self.depth < 2 => self.climb(),
             14..17 if self.depth < 2 => self.rounds(),
             12 | 13 => self.part(),
             10 | 11 if top => self.tiles(),

@@ -126,7 +126,9 @@ impl Emit<'_> {
 
     /// Makes the address that a register is to hold.
     fn hold(&mut self, h: Held, lane: usize) {
-        self.lane_value(Val::Reg(h.address), lane, h.at);
+        if !self.hold_from_first(h.address, lane, h.at, h.of) {
+            self.lane_value(Val::Reg(h.address), lane, h.at);
+        }
         if h.shared {
             self.a.op2(Code::Add_r64_rm64, h.at, cta(offset_of!(CtaCtx, shared_base)));
         }

@@ -150,6 +150,8 @@ fn made(
         reaches: Reaches::default(),
         cold: Vec::new(),
         elsewhere: Vec::new(),
+        alone: Vec::new(),
+        at_hand_words: Vec::new(),
         held: Vec::new(),
         stopped: Vec::new(),
         turns: None,

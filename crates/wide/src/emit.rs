@@ -23,6 +23,7 @@ use crate::access::{Elsewhere, Folded, Held, Indices, Joints, Limits, Slow};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
+use crate::gang::way::Alone;
 use crate::head::{FRAME_WORDS, Going, Head};
 use crate::turns::Turns;
 use crate::uses::Uses;
@@ -108,6 +109,10 @@ pub(crate) struct Emit<'p> {
     pub(crate) twins: FastMap<(usize, usize), (Vec<usize>, Option<usize>)>,
     /// Sums that the runtime may collect, by block and instruction.
     pub(crate) late: FastSet<(usize, usize)>,
+    /// In a loop of a gang: scalars that are kept for its first warp alone.
+    pub(crate) alone: Vec<(Reg, Alone)>,
+    /// Words of the head in registers, while the code of a gang is emitted.
+    pub(crate) at_hand_words: Vec<(Register, u32)>,
     /// Addresses in general registers, some of which may have been written since.
     pub(crate) held: Vec<Held>,
     /// By block that a loop goes back to: where it goes if the launch is to stop.

@@ -12,31 +12,37 @@
 //! Where a branch asks what is the same in all warps (`common`), the way ends, and goes on with one of two others, which find values in their homes. Accesses that the head could not
 //! decide about are tested for all warps of the gang at the start of their way, when nothing of it has happened: if a test refuses, the turn is settled with the
 //! warps of the gang waiting at the first block of the way, and the CTA goes on by headers.
+//!
+//! Where a gang has all warps of the CTA, and the head has decided about everything up to the end, nobody waits at a plain barrier: ways go on behind it (`is_whole`), and values stay in
+//! vectors over the barriers of a loop. Then no turn but the first one has gangs.
 
+mod alone;
 mod code;
 mod common;
-
-use std::fmt;
+mod places;
+pub(crate) mod way;
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Count, Inst, Op, Reg, Term, Val};
 use handloom_ir::types::{Order, Sreg, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};
+use handloom_plan::analysis::cfg::Set;
+
+use way::{End, Gang, SIZES, reg};
 
 use crate::access::{Access, Form, Runs};
-use crate::alloc::{FIRST_VECTOR, Place, n_parts};
-use crate::asm::Label;
+use crate::alloc::Place;
 use crate::emit::*;
 use crate::head::Going;
 use crate::ops::has_vector_code;
 use crate::table::{constant, has_scalar_code};
 
-/// How many warps may go side by side, the best first, with the most instructions times warps of a way: more would be long code.
-const SIZES: [(usize, usize); 3] = [(8, 64), (4, 900), (2, 900)];
-/// The same in pairs of vectors of 256 bits, of which sixteen registers hold few.
+/// As [`SIZES`], in pairs of vectors of 256 bits, of which sixteen registers hold few.
 const SIZES_OF_PAIRS: [(usize, usize); 2] = [(4, 64), (2, 400)];
 /// Vectors in use at one time up to which instructions of several warps stand side by side in such pairs.
 const MOST_OF_PAIRS: u32 = 7;
+/// Most instructions times warps of a way of all warps of a CTA.
+const MOST_OF_WHOLE: usize = 1500;
 /// Where only the first warp does something in a turn.
 const ALONE: [(usize, usize); 1] = [(1, 400)];
 /// More warps than this go side by side only where nothing is tested.
@@ -45,62 +51,6 @@ const LARGE: usize = 4;
 const SHORT: usize = 32;
 /// Ways of a function.
 const MOST_WAYS: usize = 24;
-/// Vectors that hold registers.
-const VECTORS: u8 = 32 - FIRST_VECTOR;
-
-/// A way that several warps go side by side.
-#[derive(Clone)]
-pub(crate) struct Gang {
-    /// The first block of the way.
-    start: usize,
-    /// How many warps.
-    warps: usize,
-    /// Whether each warp goes all of the way before the next one: see [`Emit::goes_by_warp`].
-    by_warp: bool,
-    /// The blocks of the way, with how many instructions of each are done.
-    blocks: Vec<(usize, usize)>,
-    /// The bits of the head that it rests on.
-    bits: u32,
-    /// Accesses that are tested at its start, by block and instruction.
-    tests: Vec<(usize, usize)>,
-    /// Whether it is right only for the warps that do something in the turn that starts with it.
-    is_first: bool,
-    /// Where it ends.
-    end: End,
-    /// By register: whether it is the same in all warps.
-    common: Vec<bool>,
-    /// By block that only some lanes execute: those. The code is for all of them, but its stores.
-    going: FastMap<usize, Going>,
-    /// By block and instruction that loads: the instruction that reads the value from memory.
-    folds: FastMap<(usize, usize), (usize, usize)>,
-    /// By warp: where registers live at first.
-    places: Vec<Vec<Place>>,
-    /// Where values begin, by number of the instruction in the way: a register, and by warp where it lives from then on.
-    moves: Vec<(usize, usize, Vec<Place>)>,
-    /// The values of the way, where somebody asks how long vectors are in use.
-    alive: Vec<Alive>,
-    /// A vector that no value of the way takes.
-    spare: Option<u8>,
-    /// Registers that are read from their homes first.
-    enters: Vec<usize>,
-    /// Registers that are written to their homes last.
-    leaves: Vec<usize>,
-    /// Where its code starts.
-    label: Label,
-    /// Where it goes on if it is followed by itself: registers have what they are to have at its start.
-    again: Option<Label>,
-}
-
-/// Where a way ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
-    /// At the barrier of a block, or at the end of the function.
-    Place(Option<usize>),
-    /// At a branch of a block to two others, by a condition that is the same in all warps.
-    Branch(usize, Val, usize, usize),
-    /// At a jump of a block back to another one.
-    Back(usize, usize),
-}
 
 /// A turn that gangs may go.
 #[derive(Clone)]
@@ -121,21 +71,6 @@ pub(crate) struct Team {
     fixed: Option<usize>,
 }
 
-impl fmt::Display for Gang {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let blocks: Vec<String> = self.blocks.iter().map(|(b, _)| format!("b{b}")).collect();
-        write!(out, "{} warps side by side through {}", self.warps, blocks.join(", "))?;
-        write!(out, ", {} loads are operands", self.folds.len())?;
-        write!(out, ", {} accesses are tested", self.tests.len())?;
-        let mut going: Vec<_> = self.going.iter().collect();
-        going.sort_unstable_by_key(|(b, _)| **b);
-        going.into_iter().try_for_each(|(b, going)| match going {
-            Going::Known(lanes) => write!(out, ", b{b} in lanes {lanes:#x}"),
-            Going::Written(..) => write!(out, ", b{b} in lanes that the head wrote down"),
-        })
-    }
-}
-
 /// An access of a gang: all that is to be known for its code.
 pub(crate) struct GangAccess {
     x: Access,
@@ -144,13 +79,6 @@ pub(crate) struct GangAccess {
     scalars: bool,
     /// The bit that says that it is right; else it is to be tested.
     bit: Option<u32>,
-}
-
-fn reg(v: &Val) -> Option<Reg> {
-    match v {
-        Val::Reg(r) => Some(*r),
-        Val::Imm(..) => None,
-    }
 }
 
 /// The search for the ways of a function.
@@ -162,114 +90,8 @@ struct Search {
     ways: Vec<Gang>,
     /// The first blocks of ways that lead to the one that is looked at.
     path: Vec<usize>,
-}
-
-/// The life of one value of a register, by numbers of instructions in a way; from 0 on if it is there before.
-#[derive(Clone, Copy)]
-struct Life {
-    reg: usize,
-    start: usize,
-    end: usize,
-}
-
-/// A value, and its vectors by bit from the first that holds registers: of each warp, or the same ones for all.
-#[derive(Clone)]
-struct Alive {
-    life: Life,
-    vectors: Vec<u32>,
-    /// Whether it stays while other warps go their way.
-    stays: bool,
-}
-
-/// Those of all values.
-#[derive(Default)]
-struct Lives {
-    all: Vec<Life>,
-    /// By register, the last one, and whether it was made in the way.
-    last: FastMap<usize, (usize, bool)>,
-}
-
-impl Lives {
-    fn begin(&mut self, reg: usize, at: usize, is_made: bool) {
-        self.last.insert(reg, (self.all.len(), is_made));
-        self.all.push(Life { reg, start: at, end: at });
-    }
-
-    fn read(&mut self, reg: usize, at: usize, is_there_before: bool) {
-        if !self.last.contains_key(&reg) {
-            self.begin(reg, if is_there_before { 0 } else { at }, false);
-        }
-        self.all[self.last[&reg].0].end = at;
-    }
-
-    /// `reads`: the instruction reads the register too.
-    fn write(&mut self, reg: usize, at: usize, reads: bool) {
-        match self.last.get_mut(&reg) {
-            Some((life, is_made)) if reads => {
-                *is_made = true;
-                self.all[*life].end = at;
-            }
-            _ => self.begin(reg, at, true),
-        }
-    }
-
-    /// The end of the way: registers that were written in it and live on.
-    fn end(&mut self, at: usize, lives_on: &dyn Fn(usize) -> bool) -> Vec<usize> {
-        let mut leaves: Vec<usize> = Vec::new();
-        for (reg, (life, is_made)) in &self.last {
-            if *is_made && lives_on(*reg) {
-                self.all[*life].end = at;
-                leaves.push(*reg);
-            }
-        }
-        leaves.sort_unstable();
-        leaves
-    }
-}
-
-impl Gang {
-    /// Whether it ends with the branch of a block.
-    fn is_asked(&self, block: usize) -> bool {
-        matches!(self.end, End::Branch(b, ..) if b == block)
-    }
-
-    /// Vectors that somebody reads after instructions were done for a warp, those of two numbers and all between. `of_all`: done for all warps.
-    fn alive_after(&self, member: usize, (first, last): (usize, usize), of_all: bool) -> u32 {
-        let mut live = 0;
-        for a in &self.alive {
-            for (m, vectors) in a.vectors.iter().enumerate() {
-                // Warps behind this one still have the instructions before them, and so has what all of them read.
-                let is_shared = a.vectors.len() == 1;
-                let is_done = self.by_warp || of_all || if is_shared { member + 1 == self.warps } else { m <= member };
-                let done = if is_done { last } else { first - 1 };
-                if a.stays || a.life.start <= last && a.life.end > done {
-                    live |= vectors;
-                }
-            }
-        }
-        live
-    }
-
-    /// The most vectors that are in use at one time.
-    fn most_in_use(&self) -> u32 {
-        let at = |n: usize| self.alive.iter().filter(move |a| a.life.start <= n && a.life.end >= n);
-        let count = |n: usize| at(n).flat_map(|a| &a.vectors).map(|v| v.count_ones()).sum();
-        self.alive.iter().map(|a| count(a.life.start)).max().unwrap_or(0)
-    }
-
-    /// Whether it may follow itself with nothing to test: a loop, whose values stay in registers.
-    fn comes_back(&self) -> bool {
-        self.tests.is_empty() && self.successors().contains(&self.start)
-    }
-
-    /// The blocks that it may go on with.
-    fn successors(&self) -> Vec<usize> {
-        match self.end {
-            End::Place(_) => Vec::new(),
-            End::Branch(_, _, then, otherwise) => vec![then, otherwise],
-            End::Back(_, to) => vec![to],
-        }
-    }
+    /// Whether ways go on behind barriers.
+    is_whole: bool,
 }
 
 impl Emit<'_> {
@@ -281,8 +103,16 @@ impl Emit<'_> {
             return (Vec::new(), teams);
         }
         let n_warps = (threads / 32) as usize;
-        let mut search =
-            Search { common: self.common_values(), known: FastMap::default(), ways: Vec::new(), path: Vec::new() };
+        let mut search = Search {
+            common: self.common_values(),
+            known: FastMap::default(),
+            ways: Vec::new(),
+            path: Vec::new(),
+            is_whole: false,
+        };
+        if let Some(team) = self.whole_team(n_warps, &mut search) {
+            return (search.ways, vec![team]);
+        }
         for start in self.starts_of_turns() {
             // Those that have something to do in the turn, where that is a constant.
             let head = self.head.as_ref().filter(|_| !self.counts());
@@ -307,6 +137,33 @@ impl Emit<'_> {
         (search.ways, teams)
     }
 
+    /// The turn of a whole CTA, if all its warps go side by side behind the barriers of a loop.
+    fn whole_team(&mut self, n_warps: usize, search: &mut Search) -> Option<Team> {
+        let has_loop = |e: &Self, (_, body): &(usize, Set)| body.iter().any(|b| e.plain_barrier(b).is_some());
+        if !self.plan.facts.cfg.loops.iter().any(|l| has_loop(self, l)) || !(2..=SIZES[0].0).contains(&n_warps) {
+            return None;
+        }
+        search.is_whole = true;
+        let found = self.ways_from(0, n_warps, MOST_OF_WHOLE, search);
+        let team = found.and_then(|first| self.team(0, first, &search.ways));
+        search.is_whole = false;
+        search.known.clear();
+        // To go on behind barriers alone is not worth that later turns have no gangs.
+        let comes_back = |w: &Gang| w.comes_back() && w.blocks.iter().any(|(b, _)| self.plain_barrier(*b).is_some());
+        let team = team.filter(|t| t.place == Some(None) && search.ways.iter().any(comes_back));
+        if team.is_none() {
+            search.ways.clear();
+        }
+        team
+    }
+
+    /// Whether a way of all warps goes on behind a barrier with a block.
+    fn goes_on_behind(&self, next: usize) -> bool {
+        let n_warps = self.plan.facts.shape.ntid.iter().product::<u32>() as usize / 32;
+        let head = self.head.as_ref().filter(|_| !self.counts());
+        head.is_some_and(|h| h.n_active(self.plan, next) == Some(n_warps)) && !self.goes_in_turn(next)
+    }
+
     /// The number of the way that begins at a block, with all that it may go on with. (That of a way that leads to it is not known yet.)
     fn ways_from(&mut self, start: usize, size: usize, most: usize, search: &mut Search) -> Option<usize> {
         let is_first = search.path.is_empty();
@@ -325,18 +182,18 @@ impl Emit<'_> {
         }
         if !search.known.contains_key(&(start, is_first)) {
             // Who counts lanes knows them when code is made.
-            let way = self.way_from(start, &search.common, is_first, !self.counts());
-            let way = way.or_else(|| self.way_from(start, &search.common, is_first, false));
+            let way = self.way_from(start, search, is_first, !self.counts());
+            let way = way.or_else(|| self.way_from(start, search, is_first, false));
             search.known.insert((start, is_first), way);
         }
         let way = search.known[&(start, is_first)].as_ref()?;
         // Tests are long, and gain nothing by more warps.
-        if self.length(way) * size > most || size > LARGE && !way.tests.is_empty() {
+        if self.length(way) * size > most || (size > LARGE || way.is_whole) && !way.tests.is_empty() {
             return None;
         }
         let mut gang = self.places_of_gang(way, size)?;
         let is_crowded = !self.a.has_wide_vectors() && gang.most_in_use() > MOST_OF_PAIRS;
-        if is_crowded && !way.by_warp && matches!(way.end, End::Place(_)) {
+        if is_crowded && !way.by_warp && self.may_go_by_warp(way) {
             gang = self.places_of_gang(&Gang { by_warp: true, ..way.clone() }, size).unwrap_or(gang);
         }
         if is_crowded && gang.comes_back() {
@@ -410,8 +267,8 @@ impl Emit<'_> {
     }
 
     /// The way from a block, without places for registers. `is_first`: a turn starts with it. `for_some`: it may go through what is guarded for some lanes.
-    fn way_from(&mut self, start: usize, common: &[bool], is_first: bool, for_some: bool) -> Option<Gang> {
-        let f = self.f;
+    fn way_from(&mut self, start: usize, search: &Search, is_first: bool, for_some: bool) -> Option<Gang> {
+        let (f, common) = (self.f, &search.common);
         let mut way = Gang {
             start,
             warps: 0,
@@ -420,6 +277,7 @@ impl Emit<'_> {
             bits: 0,
             tests: Vec::new(),
             is_first: false,
+            is_whole: search.is_whole,
             end: End::Place(None),
             common: vec![false; f.regs.len()],
             going: FastMap::default(),
@@ -428,6 +286,7 @@ impl Emit<'_> {
             moves: Vec::new(),
             alive: Vec::new(),
             spare: None,
+            alone: Vec::new(),
             enters: Vec::new(),
             leaves: Vec::new(),
             label: self.a.label(),
@@ -503,12 +362,15 @@ impl Emit<'_> {
                 }
                 Term::Ret | Term::Exit if f.is_entry => break,
                 _ => {
-                    self.plain_barrier(b)?;
-                    way.end = End::Place(Some(b));
-                    break;
+                    let next = self.plain_barrier(b)?;
+                    if !way.is_whole || !self.goes_on_behind(next) {
+                        way.end = End::Place(Some(b));
+                        break;
+                    }
+                    next
                 }
             };
-            if next <= b {
+            if next <= b || way.is_whole && self.plan.facts.cfg.body(next).is_some() {
                 way.end = End::Back(b, next);
                 break;
             }
@@ -516,6 +378,7 @@ impl Emit<'_> {
         }
         self.find_folds_of(&mut way);
         way.by_warp = self.goes_by_warp(&way);
+        way.alone = self.kept_alone(&way, common);
         Some(way)
     }
 
@@ -527,7 +390,13 @@ impl Emit<'_> {
         let n_reads = insts().filter(|i| matches!(i.op, Op::Load { .. }) && is_far(i)).count();
         let writes = insts().any(|i| matches!(i.op, Op::Store { .. }) && is_far(i));
         let pays = !self.a.has_wide_vectors() || n_reads > 2 && writes;
-        matches!(way.end, End::Place(_)) && pays && self.length(way) <= SHORT
+        self.may_go_by_warp(way) && pays && self.length(way) <= SHORT
+    }
+
+    /// Whether no warp of a way waits for another one in it.
+    fn may_go_by_warp(&self, way: &Gang) -> bool {
+        let passes = |b: usize| way.end != End::Place(Some(b)) && self.plain_barrier(b).is_some();
+        matches!(way.end, End::Place(_)) && !way.blocks.iter().any(|(b, _)| passes(*b))
     }
 
     fn is_in_vectors(&self, r: Reg) -> bool {
@@ -636,102 +505,5 @@ impl Emit<'_> {
                 }
             }
         }
-    }
-
-    /// Places for so many warps, if there are enough vectors.
-    fn places_of_gang(&self, way: &Gang, size: usize) -> Option<Gang> {
-        let f = self.f;
-        // A register that is written anew is another value, which may live elsewhere.
-        let mut lives = Lives::default();
-        let mut takes: Vec<(usize, usize, usize)> = Vec::new();
-        let mut at = 0;
-        let (first, last) = (way.start, way.blocks.last()?.0);
-        let mut delayed: Vec<Reg> = Vec::new();
-        for &(b, n) in &way.blocks {
-            for (i, inst) in f.blocks[b].insts[..n].iter().enumerate() {
-                at += 1;
-                if self.head.as_ref().is_some_and(|h| h.has(inst)) {
-                    continue;
-                }
-                if way.folds.contains_key(&(b, i)) {
-                    delayed.push(inst.dst[0]);
-                    continue;
-                }
-                let reads: Vec<Reg> = inst.src.iter().filter_map(reg).filter(|r| !delayed.contains(r)).collect();
-                for r in reads.iter().filter(|r| self.is_in_vectors(**r)) {
-                    lives.read(r.idx(), at, self.plan.facts.live.entry[first].has(r.idx()));
-                }
-                for d in inst.dst.iter().filter(|d| self.is_in_vectors(**d)) {
-                    lives.write(d.idx(), at, reads.contains(d));
-                }
-                if let (Op::Pure(handloom_ir::simt::Pure::FFma(_)), [d], Some(Val::Reg(sum))) =
-                    (inst.op, inst.dst.as_slice(), inst.src.get(2))
-                {
-                    takes.push((d.idx(), sum.idx(), at));
-                }
-            }
-        }
-        let mut gang = Gang { warps: size, ..way.clone() };
-        if way.end != End::Place(None) {
-            gang.leaves = lives.end(at + 1, &|r| self.plan.facts.live.exit[last].has(r));
-        }
-        if way.comes_back() {
-            // What it reads first is there when it comes back.
-            let entered: Vec<usize> = lives.all.iter().filter(|l| l.start == 0).map(|l| l.reg).collect();
-            entered.into_iter().for_each(|r| lives.all[lives.last[&r].0].end = at + 1);
-        }
-        let mut lives = lives.all;
-        lives.sort_unstable_by_key(|l| (l.start, l.reg));
-        gang.enters = lives.iter().take_while(|l| l.start == 0).map(|l| l.reg).collect();
-        let mut free: Vec<u8> = (0..VECTORS).rev().map(|v| v + FIRST_VECTOR).collect();
-        let mut active: Vec<(Life, Vec<u8>)> = Vec::new();
-        gang.places = vec![self.places.of.clone(); size];
-        let mut taken = 0_u32;
-        if way.by_warp {
-            // What is the same in all warps is there while the others go: nothing else may take its vectors before it is made for the first one.
-            lives.sort_by_key(|l| !way.common[l.reg]);
-        }
-        for life in lives {
-            let r = life.reg;
-            let copies = if way.common[r] || way.by_warp { 1 } else { size };
-            let parts = n_parts(f.regs[r]);
-            let sum = takes.iter().find(|t| t.0 == r && t.2 == life.start && t.1 != r).map(|t| t.1);
-            let mut over = None;
-            active.retain(|(a, v)| {
-                let stays = way.by_warp && way.common[a.reg];
-                let leaves = sum == Some(a.reg) && a.end == life.start && v.len() == copies * parts && !stays;
-                if leaves {
-                    over = Some(v.clone());
-                } else if a.end < life.start && !stays {
-                    free.extend(v);
-                    return false;
-                }
-                !leaves
-            });
-            let vectors = match over {
-                Some(v) => v,
-                None if free.len() >= copies * parts => free.split_off(free.len() - copies * parts),
-                None => return None,
-            };
-            let of_warp = |m: usize| {
-                let own = &vectors[if copies == 1 { 0 } else { m * parts }..];
-                Place::Vectors(std::array::from_fn(|q| own.get(q).filter(|_| q < parts).copied().unwrap_or(0)))
-            };
-            if life.start == 0 {
-                gang.places.iter_mut().enumerate().for_each(|(m, places)| places[r] = of_warp(m));
-            } else {
-                gang.moves.push((life.start, r, (0..size).map(of_warp).collect()));
-            }
-            taken = vectors.iter().fold(taken, |t, v| t | 1 << v);
-            if !self.a.has_wide_vectors() {
-                let bits = |v: &[u8]| v.iter().fold(0, |m, v| m | 1 << (v - FIRST_VECTOR));
-                let of = vectors.chunks(parts).take(copies).map(bits).collect();
-                gang.alive.push(Alive { life, vectors: of, stays: way.by_warp && way.common[r] });
-            }
-            active.push((life, vectors));
-        }
-        gang.moves.sort_by_key(|m| m.0);
-        gang.spare = (FIRST_VECTOR..FIRST_VECTOR + VECTORS).find(|v| taken >> v & 1 == 0);
-        Some(gang)
     }
 }

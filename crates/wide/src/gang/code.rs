@@ -8,7 +8,8 @@ use handloom_plan::abi::{CtaCtx, WarpCtx};
 use handloom_plan::access::{AccessClass, Kind};
 use iced_x86::{Code, Register};
 
-use super::{End, Gang, GangAccess, Team};
+use super::way::{End, Gang, stores_result};
+use super::{GangAccess, Team};
 use crate::access::{Access, Folded, Form, Held, Joints, Limits};
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
 use crate::asm::{Label, Mem};
@@ -17,12 +18,6 @@ use crate::flow::Way;
 use crate::head::Going;
 use crate::turns::{Chosen, code as turns, place_of};
 use crate::values::{At, load_code};
-
-/// Whether an instruction stores what the one before it has made.
-fn stores_result(made: &Inst, store: &Inst) -> bool {
-    let is_made = matches!(made.op, Op::Pure(_) | Op::Load { .. }) && !made.dst.is_empty();
-    is_made && matches!(store.op, Op::Store { .. }) && made.dst.iter().any(|d| store.src.contains(&Val::Reg(*d)))
-}
 
 impl Emit<'_> {
     /// Finds and emits what warps go side by side.
@@ -97,6 +92,8 @@ impl Emit<'_> {
         let refused = self.a.label();
         self.test_gang(gang, refused);
         self.keep_nan(gang);
+        self.alone.clone_from(&gang.alone);
+        self.at_hand_words.clear();
         if gang.by_warp {
             for m in 0..gang.warps {
                 // What is the same in all warps was read for the first one.
@@ -134,6 +131,7 @@ impl Emit<'_> {
         self.go_to_member(0);
         std::mem::swap(&mut self.places.of, &mut self.members[0]);
         self.members.clear();
+        self.alone.clear();
         self.is_of_first = false;
         self.refused_gang(gang, refused, step);
         Ok(())
@@ -147,6 +145,7 @@ impl Emit<'_> {
         }
         if let Some(again) = gang.again {
             self.a.bind(again);
+            self.at_hand_words.clear();
         }
         let mut moves = gang.moves.iter().peekable();
         let mut number = 0;
@@ -163,8 +162,10 @@ impl Emit<'_> {
                         self.places.of[*r] = places[m];
                     }
                 }
+                self.at = (b, i);
                 let is_asked = gang.is_asked(b) && i + 1 == n && inst.dst.iter().all(|d| self.is_for_branch(*d));
-                let is_common = inst.dst.iter().any(|d| gang.common[d.idx()]) || is_asked && !inst.dst.is_empty();
+                let is_one = |d: &Reg| gang.common[d.idx()] || gang.alone.iter().any(|k| k.0 == *d);
+                let is_common = inst.dst.iter().any(is_one) || is_asked && !inst.dst.is_empty();
                 // A warp stores what it has made before the next one makes it: stores in a row behind all loads of a gang take longer.
                 let store = insts.get(i + 1).filter(|s| !is_common && stores_result(inst, s));
                 for m in members.clone().filter(|m| !is_common || *m == 0) {
@@ -190,6 +191,9 @@ impl Emit<'_> {
                     self.tell_dirty();
                 }
             }
+            if gang.end != End::Place(Some(b)) && self.plain_barrier(b).is_some() {
+                self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, epoch)), 1);
+            }
         }
         if gang.again.is_none() {
             self.leave_gang(gang, members);
@@ -204,7 +208,7 @@ impl Emit<'_> {
             self.go_to_member(m);
             gang.leaves.iter().for_each(|r| self.move_register(*r, Way::Out));
         }
-        self.go_to_member(0);
+        self.write_those_kept_alone(gang);
         if last {
             self.a.end_instruction(0);
         }
@@ -329,7 +333,7 @@ impl Emit<'_> {
     }
 
     /// What follows is for one warp of the gang.
-    fn go_to_member(&mut self, m: usize) {
+    pub(super) fn go_to_member(&mut self, m: usize) {
         if m != self.member {
             std::mem::swap(&mut self.places.of, &mut self.members[self.member]);
             std::mem::swap(&mut self.places.of, &mut self.members[m]);
@@ -436,17 +440,15 @@ impl Emit<'_> {
     fn fetch_next(&mut self, g: &GangAccess) {
         let Some(step) = self.step_of_pointer(g.runs.address) else { return };
         let lines = self.lines_of_run(&g.x, &g.runs, g.form);
-        for (k, m) in lines.into_iter().enumerate() {
+        for m in lines {
             match (step, self.src(step).at) {
                 (Val::Imm(by, _), _) => match i32::try_from(by.cast_signed()) {
                     Ok(by) if by.unsigned_abs() < 1 << 20 => self.a.op1(Code::Prefetcht0_m8, m.behind(by)),
                     _ => return,
                 },
                 (_, At::Words(_, at)) => {
-                    if k == 0 {
-                        self.load64(RAX, ctx(at));
-                    }
-                    self.a.op1(Code::Prefetcht0_m8, m.plus(RAX));
+                    let step = self.word_at_hand(at);
+                    self.a.op1(Code::Prefetcht0_m8, m.plus(step));
                 }
                 _ => return,
             }
@@ -470,7 +472,7 @@ impl Emit<'_> {
     /// Whose address a register is to hold for an element of the warp, and bytes from that one's element.
     pub(crate) fn member_of_run(&self, address: Reg) -> (usize, i32) {
         let head = self.head.as_ref().filter(|_| self.member > 0);
-        let by = head.and_then(|h| h.constant_distance(address, self.member));
+        let by = head.and_then(|h| h.constant_distance(self.distance_of(address), self.member));
         by.map_or((self.member, 0), |by| (0, by))
     }
 
@@ -479,11 +481,12 @@ impl Emit<'_> {
         if h.of == 0 || self.f.regs[h.address.idx()] != Ty::B64 {
             return false;
         }
-        let Some(step) = self.head.as_ref().and_then(|head| head.step_word(h.address)) else { return false };
+        let of = self.distance_of(h.address);
+        let Some(step) = self.head.as_ref().and_then(|head| head.step_word(of)) else { return false };
         let before = |x: &&Held| Held { at: h.at, of: h.of, ..**x } == *h && x.of + 1 == h.of;
         let Some(from) = self.held().iter().find(before).map(|x| x.at) else { return false };
-        self.load64(h.at, ctx(step));
-        self.a.op2(Code::Add_r64_rm64, h.at, from);
+        let step = self.word_at_hand(step);
+        self.a.op2(Code::Lea_r64_m, h.at, Mem::indexed(from, step, 1, 0));
         self.a.forget_written(h.at);
         true
     }

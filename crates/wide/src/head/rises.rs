@@ -1,5 +1,6 @@
 //! How far an address goes up in a loop: see `rising`.
 
+use handloom_ir::simt::{Reg, Val};
 use handloom_ir::types::{Cmp, Ty};
 use handloom_plan::Plan;
 use iced_x86::{Code, Register};
@@ -15,7 +16,7 @@ const FURTHEST: u32 = 46;
 impl Head {
     /// Finds the addresses that rise by what the launch decides.
     pub(super) fn find_rising(&mut self, plan: &Plan) {
-        let is_one = |v: handloom_ir::simt::Val| {
+        let is_one = |v: Val| {
             let same = self.course_of(v).is_some_and(|c| !c.is_linear && !c.by_cta);
             same && plan.facts.arg(v).shape.is_some_and(|s| s.is_uniform())
         };
@@ -28,14 +29,20 @@ impl Head {
     }
 
     /// How far an access of a loop goes: that of the smallest number of turns, if an address rises.
-    pub(super) fn rises(&self, address: handloom_ir::simt::Reg) -> Option<&Rising> {
+    pub(super) fn rises(&self, address: Reg) -> Option<&Rising> {
         self.rising.iter().find(|r| r.address == address)
     }
 
     /// Whether what says how far an address rises has words.
     pub(super) fn knows_rise(&self, r: &Rising) -> bool {
-        let has = |v: handloom_ir::simt::Val| reg(v).is_none_or(|r| self.same[r.idx()].is_some());
+        let has = |v: Val| reg(v).is_none_or(|r| self.same[r.idx()].is_some());
         has(r.step) && has(r.turns.first) && has(r.turns.bound)
+    }
+
+    /// The first value of an address that rises.
+    pub(crate) fn first_value(&self, address: Reg) -> Option<Reg> {
+        let rises = self.rises(address).filter(|r| self.knows_rise(r));
+        rises.and_then(|r| reg(r.first)).filter(|r| self.same[r.idx()].is_some() || self.linear[r.idx()].is_some())
     }
 
     fn rise_word(&self) -> Mem {

@@ -1,0 +1,160 @@
+//! Vectors for the registers of a way, of each warp of a gang.
+
+use handloom_diag::hash::FastMap;
+use handloom_ir::simt::{Op, Pure, Reg, Val};
+
+use super::way::{Alive, End, Gang, Life, VECTORS, reg, stores_result};
+use crate::alloc::{FIRST_VECTOR, Place, n_parts};
+use crate::emit::*;
+
+/// Those of all values.
+#[derive(Default)]
+struct Lives {
+    all: Vec<Life>,
+    /// By register, the last one, and whether it was made in the way.
+    last: FastMap<usize, (usize, bool)>,
+}
+
+impl Lives {
+    fn begin(&mut self, reg: usize, at: usize, is_made: bool) {
+        self.last.insert(reg, (self.all.len(), is_made));
+        self.all.push(Life { reg, start: at, end: at });
+    }
+
+    fn read(&mut self, reg: usize, at: usize, is_there_before: bool) {
+        if !self.last.contains_key(&reg) {
+            self.begin(reg, if is_there_before { 0 } else { at }, false);
+        }
+        self.all[self.last[&reg].0].end = at;
+    }
+
+    /// `reads`: the instruction reads the register too.
+    fn write(&mut self, reg: usize, at: usize, reads: bool) {
+        match self.last.get_mut(&reg) {
+            Some((life, is_made)) if reads => {
+                *is_made = true;
+                self.all[*life].end = at;
+            }
+            _ => self.begin(reg, at, true),
+        }
+    }
+
+    /// The end of the way: registers that were written in it and live on.
+    fn end(&mut self, at: usize, lives_on: &dyn Fn(usize) -> bool) -> Vec<usize> {
+        let mut leaves: Vec<usize> = Vec::new();
+        for (reg, (life, is_made)) in &self.last {
+            if *is_made && lives_on(*reg) {
+                self.all[*life].end = at;
+                leaves.push(*reg);
+            }
+        }
+        leaves.sort_unstable();
+        leaves
+    }
+}
+
+impl Emit<'_> {
+    /// Places for so many warps, if there are enough vectors.
+    pub(super) fn places_of_gang(&self, way: &Gang, size: usize) -> Option<Gang> {
+        let f = self.f;
+        // A register that is written anew is another value, which may live elsewhere.
+        let mut lives = Lives::default();
+        let mut stored: Vec<(usize, usize)> = Vec::new();
+        let mut takes: Vec<(usize, usize, usize)> = Vec::new();
+        let mut at = 0;
+        let (first, last) = (way.start, way.blocks.last()?.0);
+        let mut delayed: Vec<Reg> = Vec::new();
+        for &(b, n) in &way.blocks {
+            for (i, inst) in f.blocks[b].insts[..n].iter().enumerate() {
+                at += 1;
+                if self.head.as_ref().is_some_and(|h| h.has(inst)) {
+                    continue;
+                }
+                if way.folds.contains_key(&(b, i)) {
+                    delayed.push(inst.dst[0]);
+                    continue;
+                }
+                let reads: Vec<Reg> = inst.src.iter().filter_map(reg).filter(|r| !delayed.contains(r)).collect();
+                for r in reads.iter().filter(|r| self.is_in_vectors(**r)) {
+                    lives.read(r.idx(), at, self.plan.facts.live.entry[first].has(r.idx()));
+                }
+                let is_stored = f.blocks[b].insts[..n].get(i + 1).is_some_and(|s| stores_result(inst, s));
+                for d in inst.dst.iter().filter(|d| self.is_in_vectors(**d)) {
+                    lives.write(d.idx(), at, reads.contains(d));
+                    if is_stored {
+                        stored.push((d.idx(), at));
+                    }
+                }
+                if let (Op::Pure(Pure::FFma(_)), [d], Some(Val::Reg(sum))) =
+                    (inst.op, inst.dst.as_slice(), inst.src.get(2))
+                {
+                    takes.push((d.idx(), sum.idx(), at));
+                }
+            }
+        }
+        let mut gang = Gang { warps: size, ..way.clone() };
+        if way.end != End::Place(None) {
+            gang.leaves = lives.end(at + 1, &|r| self.plan.facts.live.exit[last].has(r));
+        }
+        if way.comes_back() {
+            // What it reads first is there when it comes back.
+            let entered: Vec<usize> = lives.all.iter().filter(|l| l.start == 0).map(|l| l.reg).collect();
+            entered.into_iter().for_each(|r| lives.all[lives.last[&r].0].end = at + 1);
+        }
+        let mut lives = lives.all;
+        lives.sort_unstable_by_key(|l| (l.start, l.reg));
+        gang.enters = lives.iter().take_while(|l| l.start == 0).map(|l| l.reg).collect();
+        let mut free: Vec<u8> = (0..VECTORS).rev().map(|v| v + FIRST_VECTOR).collect();
+        let mut active: Vec<(Life, Vec<u8>)> = Vec::new();
+        gang.places = vec![self.places.of.clone(); size];
+        let mut taken = 0_u32;
+        if way.by_warp {
+            // What is the same in all warps is there while the others go: nothing else may take its vectors before it is made for the first one.
+            lives.sort_by_key(|l| !way.common[l.reg]);
+        }
+        for life in lives {
+            let r = life.reg;
+            // Each warp stores it before the next one makes it.
+            let is_stored = life.end == life.start + 1 && stored.contains(&(r, life.start));
+            let copies = if way.common[r] || way.by_warp || is_stored { 1 } else { size };
+            let parts = n_parts(f.regs[r]);
+            let sum = takes.iter().find(|t| t.0 == r && t.2 == life.start && t.1 != r).map(|t| t.1);
+            let mut over = None;
+            active.retain(|(a, v)| {
+                let stays = way.by_warp && way.common[a.reg];
+                let leaves = sum == Some(a.reg) && a.end == life.start && v.len() == copies * parts && !stays;
+                if leaves {
+                    over = Some(v.clone());
+                } else if a.end < life.start && !stays {
+                    free.extend(v);
+                    return false;
+                }
+                !leaves
+            });
+            let vectors = match over {
+                Some(v) => v,
+                None if free.len() >= copies * parts => free.split_off(free.len() - copies * parts),
+                None => return None,
+            };
+            let of_warp = |m: usize| {
+                let own = &vectors[if copies == 1 { 0 } else { m * parts }..];
+                Place::Vectors(std::array::from_fn(|q| own.get(q).filter(|_| q < parts).copied().unwrap_or(0)))
+            };
+            if life.start == 0 {
+                gang.places.iter_mut().enumerate().for_each(|(m, places)| places[r] = of_warp(m));
+            } else {
+                gang.moves.push((life.start, r, (0..size).map(of_warp).collect()));
+            }
+            taken = vectors.iter().fold(taken, |t, v| t | 1 << v);
+            if !self.a.has_wide_vectors() {
+                let bits = |v: &[u8]| v.iter().fold(0, |m, v| m | 1 << (v - FIRST_VECTOR));
+                let of = vectors.chunks(parts).take(copies).map(bits).collect();
+                gang.alive.push(Alive { life, vectors: of, stays: way.by_warp && way.common[r] });
+            }
+            active.push((life, vectors));
+        }
+        gang.moves.sort_by_key(|m| m.0);
+        gang.spare = (FIRST_VECTOR..FIRST_VECTOR + VECTORS).find(|v| taken >> v & 1 == 0);
+        Some(gang)
+    }
+}

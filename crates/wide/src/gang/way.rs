@@ -1,0 +1,175 @@
+//! What is known of a way of a gang: see the folder's model.
+
+use std::fmt;
+
+use handloom_diag::hash::FastMap;
+use handloom_ir::simt::{Inst, Op, Reg, Val};
+
+use crate::alloc::{FIRST_VECTOR, Place};
+use crate::asm::Label;
+use crate::head::Going;
+
+/// How many warps may go side by side, the best first, with the most instructions times warps of a way: more would be long code.
+pub(super) const SIZES: [(usize, usize); 3] = [(8, 64), (4, 900), (2, 900)];
+/// Vectors that hold registers.
+pub(super) const VECTORS: u8 = 32 - FIRST_VECTOR;
+
+/// A way that several warps go side by side.
+#[derive(Clone)]
+pub(crate) struct Gang {
+    /// The first block of the way.
+    pub(super) start: usize,
+    /// How many warps.
+    pub(super) warps: usize,
+    /// Whether each warp goes all of the way before the next one: see `goes_by_warp`.
+    pub(super) by_warp: bool,
+    /// The blocks of the way, with how many instructions of each are done.
+    pub(super) blocks: Vec<(usize, usize)>,
+    /// The bits of the head that it rests on.
+    pub(super) bits: u32,
+    /// Accesses that are tested at its start, by block and instruction.
+    pub(super) tests: Vec<(usize, usize)>,
+    /// Whether it is right only for the warps that do something in the turn that starts with it.
+    pub(super) is_first: bool,
+    /// Whether it is of all warps of the CTA, and goes on behind barriers.
+    pub(super) is_whole: bool,
+    /// Where it ends.
+    pub(super) end: End,
+    /// By register: whether it is the same in all warps.
+    pub(super) common: Vec<bool>,
+    /// By block that only some lanes execute: those. The code is for all of them, but its stores.
+    pub(super) going: FastMap<usize, Going>,
+    /// By block and instruction that loads: the instruction that reads the value from memory.
+    pub(super) folds: FastMap<(usize, usize), (usize, usize)>,
+    /// By warp: where registers live at first.
+    pub(super) places: Vec<Vec<Place>>,
+    /// Where values begin, by number of the instruction in the way: a register, and by warp where it lives from then on.
+    pub(super) moves: Vec<(usize, usize, Vec<Place>)>,
+    /// The values of the way, where somebody asks how long vectors are in use.
+    pub(super) alive: Vec<Alive>,
+    /// A vector that no value of the way takes.
+    pub(super) spare: Option<u8>,
+    /// Scalars that are kept for the first warp alone.
+    pub(super) alone: Vec<(Reg, Alone)>,
+    /// Registers that are read from their homes first.
+    pub(super) enters: Vec<usize>,
+    /// Registers that are written to their homes last.
+    pub(super) leaves: Vec<usize>,
+    /// Where its code starts.
+    pub(super) label: Label,
+    /// Where it goes on if it is followed by itself: registers have what they are to have at its start.
+    pub(super) again: Option<Label>,
+}
+
+/// Where a way ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// At the barrier of a block, or at the end of the function.
+    Place(Option<usize>),
+    /// At a branch of a block to two others, by a condition that is the same in all warps.
+    Branch(usize, Val, usize, usize),
+    /// Where a block goes on with another one that is before it, or is the header of a loop.
+    Back(usize, usize),
+}
+
+/// What the words of the first warp say of the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Alone {
+    /// They have the same.
+    Same,
+    /// They are as far from it as they are in this value of the head.
+    Apart(Reg),
+}
+
+/// The life of one value of a register, by numbers of instructions in a way; from 0 on if it is there before.
+#[derive(Clone, Copy)]
+pub(super) struct Life {
+    pub(super) reg: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// A value, and its vectors by bit from the first that holds registers: of each warp, or the same ones for all.
+#[derive(Clone)]
+pub(super) struct Alive {
+    pub(super) life: Life,
+    pub(super) vectors: Vec<u32>,
+    /// Whether it stays while other warps go their way.
+    pub(super) stays: bool,
+}
+
+impl fmt::Display for Gang {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let blocks: Vec<String> = self.blocks.iter().map(|(b, _)| format!("b{b}")).collect();
+        write!(out, "{} warps side by side through {}", self.warps, blocks.join(", "))?;
+        if self.is_whole {
+            write!(out, ", behind barriers too")?;
+        }
+        write!(out, ", {} loads are operands", self.folds.len())?;
+        write!(out, ", {} accesses are tested", self.tests.len())?;
+        let mut going: Vec<_> = self.going.iter().collect();
+        going.sort_unstable_by_key(|(b, _)| **b);
+        going.into_iter().try_for_each(|(b, going)| match going {
+            Going::Known(lanes) => write!(out, ", b{b} in lanes {lanes:#x}"),
+            Going::Written(..) => write!(out, ", b{b} in lanes that the head wrote down"),
+        })
+    }
+}
+
+impl Gang {
+    /// Whether it ends with the branch of a block.
+    pub(super) fn is_asked(&self, block: usize) -> bool {
+        matches!(self.end, End::Branch(b, ..) if b == block)
+    }
+
+    /// Whether it may follow itself with nothing to test: a loop, whose values stay in registers.
+    pub(super) fn comes_back(&self) -> bool {
+        self.tests.is_empty() && self.successors().contains(&self.start)
+    }
+
+    /// The blocks that it may go on with.
+    pub(super) fn successors(&self) -> Vec<usize> {
+        match self.end {
+            End::Place(_) => Vec::new(),
+            End::Branch(_, _, then, otherwise) => vec![then, otherwise],
+            End::Back(_, to) => vec![to],
+        }
+    }
+
+    /// Vectors that somebody reads after instructions were done for a warp, those of two numbers and all between. `of_all`: done for all warps.
+    pub(super) fn alive_after(&self, member: usize, (first, last): (usize, usize), of_all: bool) -> u32 {
+        let mut live = 0;
+        for a in &self.alive {
+            for (m, vectors) in a.vectors.iter().enumerate() {
+                // Warps behind this one still have the instructions before them, and so has what all of them read.
+                let is_shared = a.vectors.len() == 1;
+                let is_done = self.by_warp || of_all || if is_shared { member + 1 == self.warps } else { m <= member };
+                let done = if is_done { last } else { first - 1 };
+                if a.stays || a.life.start <= last && a.life.end > done {
+                    live |= vectors;
+                }
+            }
+        }
+        live
+    }
+
+    /// The most vectors that are in use at one time.
+    pub(super) fn most_in_use(&self) -> u32 {
+        let at = |n: usize| self.alive.iter().filter(move |a| a.life.start <= n && a.life.end >= n);
+        let count = |n: usize| at(n).flat_map(|a| &a.vectors).map(|v| v.count_ones()).sum();
+        self.alive.iter().map(|a| count(a.life.start)).max().unwrap_or(0)
+    }
+}
+
+pub(super) fn reg(v: &Val) -> Option<Reg> {
+    match v {
+        Val::Reg(r) => Some(*r),
+        Val::Imm(..) => None,
+    }
+}
+
+/// Whether an instruction stores what the one before it has made.
+pub(super) fn stores_result(made: &Inst, store: &Inst) -> bool {
+    let is_made = matches!(made.op, Op::Pure(_) | Op::Load { .. }) && !made.dst.is_empty();
+    is_made && matches!(store.op, Op::Store { .. }) && made.dst.iter().any(|d| store.src.contains(&Val::Reg(*d)))
+}
