@@ -234,6 +234,13 @@ impl Emit<'_> {
         let simple = w.to_memory().filter(|_| inst.dst.is_empty());
         // One value for all lanes stays in a register.
         let is_alike = simple.is_some() && self.shape(inst.operands()[1]).is_some_and(|s| s.is_uniform());
+        // Where every lane takes part, each is known.
+        let is_known = !self.in_part && x.lanes == LANES;
+        if let Some(code) = simple.filter(|_| is_alike && is_known && x.short && self.a.has_wide_vectors()) {
+            self.lane_value(inst.operands()[1], 0, RSI);
+            self.words_of_vectors(code, w, n);
+            return;
+        }
         let (addresses, rows) = if is_alike {
             let addresses = self.lane_addresses(x, n);
             self.lane_value(inst.operands()[1], 0, RSI);
@@ -252,8 +259,6 @@ impl Emit<'_> {
         };
         let done = self.a.label();
         if let Some(code) = simple {
-            // Where every lane takes part, each is known.
-            let is_known = !self.in_part && x.lanes == LANES;
             let some = self.a.label();
             if !is_known {
                 self.a.imm(Code::Cmp_rm32_imm32, x.lanes, -1);
@@ -282,6 +287,28 @@ impl Emit<'_> {
         }
         self.each_word(x, w, &rows, result, in_order);
         self.a.bind(done);
+    }
+
+    /// Changes the words of all lanes by `rsi`, each at an offset of 32 bits in vectors 0 to `n` from `r11`. Offsets that go through memory wait for their store.
+    fn words_of_vectors(&mut self, code: Code, w: Words, n: usize) {
+        for v in 0..n as u8 {
+            for quarter in 0..4 {
+                let mut four = xmm(zmm(v));
+                if quarter > 0 {
+                    four = xmm(zmm(4));
+                    self.a.op2i(Code::EVEX_Vextracti32x4_xmmm128_k1z_zmm_imm8, four, zmm(v), quarter);
+                }
+                self.a.op2(Code::EVEX_Vmovq_rm64_xmm, RAX, four);
+                self.a.op2i(Code::EVEX_Vpextrq_rm64_xmm_imm8, RDX, four, 1);
+                for pair in [RAX, RDX] {
+                    self.a.op2(Code::Mov_r32_rm32, ECX, low32(pair));
+                    self.a.imm8(Code::Shr_rm64_imm8, pair, 32);
+                    for at in [RCX, pair] {
+                        self.a.store_locked(code, Mem::indexed(R11, at, 1, 0), w.of(RSI), !w.is_private);
+                    }
+                }
+            }
+        }
     }
 
     /// Lane by lane at one address, whose old values somebody wants, or of an operation that does not fold.
