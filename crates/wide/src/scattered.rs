@@ -70,7 +70,16 @@ impl Emit<'_> {
             self.a.bind(apart);
         }
         if x.limits != Limits::Safe {
-            self.test_lanes(x, n);
+            if self.may_be_own(x) {
+                let (own, passed) = (self.a.label(), self.a.label());
+                self.test_lanes(&Access { cold: own, ..*x }, n);
+                self.a.jump(Code::Jmp_rel32_64, passed);
+                self.a.bind(own);
+                self.test_lanes(&Access { limits: Limits::Own, ..*x }, n);
+                self.a.bind(passed);
+            } else {
+                self.test_lanes(x, n);
+            }
         }
         if x.class.space == StateSpace::Shared {
             self.load64(R11, cta(offset_of!(CtaCtx, shared_base)));
@@ -157,6 +166,15 @@ impl Emit<'_> {
         for line in (0..32 * x.class.bytes() as i32).step_by(64) {
             self.a.op1(Code::Prefetcht0_m8, Mem::indexed(RAX, RDX, 1, line));
         }
+    }
+
+    /// Whether generic addresses that are not in the heap may be those of objects in local memory, as functions get them: each lane's lie in its own.
+    fn may_be_own(&self, x: &Access) -> bool {
+        x.class.space == StateSpace::Generic
+            && matches!(x.class.kind, Kind::Load | Kind::Store)
+            && x.class.order == Order::Weak
+            && !x.short
+            && self.plan.facts.local_stride >= x.class.bytes()
     }
 
     /// Tests the addresses in vectors 0 to `n`. Uses vectors 4 to 6, `k5` to `k7`.
