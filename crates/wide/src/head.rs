@@ -97,7 +97,7 @@ struct Row {
     checks: Vec<(Val, bool)>,
     /// Words that somebody reads, with their steps.
     rising: Vec<(u32, Ty, i32)>,
-    /// Four words of its own: see `row`.
+    /// Five words of its own: see `row`.
     words: u32,
 }
 

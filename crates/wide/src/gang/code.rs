@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
-use handloom_ir::types::Ty;
+use handloom_ir::types::{StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, WarpCtx};
 use handloom_plan::access::{AccessClass, Kind};
 use iced_x86::{Code, Register};
@@ -503,11 +503,14 @@ impl Emit<'_> {
     }
 
     /// The end of a gang's way in such a turn: nothing of where the warps are has been written, and nothing need be.
-    fn end_fixed(&mut self, t: &Chosen, n: usize, place: Option<usize>, step: i32) {
+    fn end_fixed(&mut self, t: &Chosen, (n, all): (usize, Label), place: Option<usize>, step: i32) {
         if n > t.warps {
             self.a.imm(Code::Add_rm64_imm32, WARP, step * t.warps as i32);
             self.a.op2(Code::Cmp_r64_rm64, WARP, turns::gang_limit());
             self.a.jump(Code::Jb_rel32_64, t.label);
+        }
+        if t.start == 0 && place.is_none() && !self.has_shared_memory() {
+            self.go_on_in_batch(all);
         }
         let Some(turns) = &self.turns else { return };
         let Some(next) = place.and_then(|b| self.plain_barrier(b)) else {
@@ -521,6 +524,15 @@ impl Emit<'_> {
         let Some(to) = follows.and_then(|x| x.fixed).map(|f| f.1).or(begin) else { return };
         self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, epoch)), 1);
         self.a.jump(Code::Jmp_rel32_64, to);
+    }
+
+    /// Whether the function names shared memory.
+    fn has_shared_memory(&self) -> bool {
+        let insts = self.f.blocks.iter().flat_map(|b| &b.insts);
+        insts.into_iter().any(|i| {
+            let is_shared = |s: StateSpace| matches!(s, StateSpace::Shared | StateSpace::SharedCluster);
+            matches!(i.op, Op::SharedAddr(_)) || AccessClass::of(i).is_some_and(|c| is_shared(c.space))
+        })
     }
 
     /// At the start of a turn that gangs alone may go: they go, if all that they rest on holds.
@@ -547,9 +559,9 @@ impl Emit<'_> {
         let of_turn = |t: &&Chosen| t.warps == gang.warps && t.ways.contains(&gang.start);
         let (starts, after) = (turns.gangs.iter().filter(of_turn).cloned().collect::<Vec<_>>(), turns.after(place));
         if let [t] = &starts[..]
-            && let Some((n, _)) = t.fixed
+            && let Some(fixed) = t.fixed
         {
-            self.end_fixed(t, n, place, step);
+            self.end_fixed(t, fixed, place, step);
             return;
         }
         let nexts: Vec<_> = starts.iter().filter_map(|t| turns.start(t.start)).collect();

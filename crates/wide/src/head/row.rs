@@ -3,7 +3,8 @@
 //! # The model
 //! Where all that depends on `%ctaid` goes up by an even step from CTA to CTA of a row, and these steps are constants, the head may be asked about the CTA that
 //! begins and a number of those behind it (the word [`ROW`]): ends of values are then those of all these CTAs. If it decides everything that it could, the next CTAs add
-//! their steps to the words that somebody reads, and the bits stay. Else the head runs for the CTA alone, and the next one tries a row half as long: mostly it is the first
+//! their steps to the words that somebody reads, and the bits stay; where all of them go by gangs alone and have no shared memory, they follow each other with nothing else
+//! between them (the word [`BATCH`]). Else the head runs for the CTA alone, and the next one tries a row half as long: mostly it is the first
 //! or the last CTA of a row that stands in the way.
 
 use std::mem::offset_of;
@@ -34,6 +35,8 @@ const LEFT: u32 = 1;
 const BACK: u32 = 2;
 /// How many a row may have: half as many after one that was tried in vain, twice as many after another.
 const LIMIT: u32 = 3;
+/// Of those that have not begun, the ones that the runtime's numbers count already.
+const BATCH: u32 = 4;
 
 impl Row {
     /// The step of a register.
@@ -95,7 +98,7 @@ impl Head {
             rising.extend(words.step_by(8).map(|at| (at, f.regs[r], step)));
         }
         let words = self.words;
-        self.words += 4;
+        self.words += 5;
         Some(Row { steps, checks, rising, words })
     }
 
@@ -150,7 +153,7 @@ impl Emit<'_> {
     /// No row has been decided about.
     pub(crate) fn begin_rows(&mut self) {
         let Some(row) = self.head.as_ref().and_then(|h| h.row.as_ref()) else { return };
-        for (m, n) in [(ROW, 0), (LEFT, 0), (BACK, 0), (LIMIT, MOST)].map(|(w, n)| (row.word(w), n)) {
+        for (m, n) in [(ROW, 0), (LEFT, 0), (BACK, 0), (LIMIT, MOST), (BATCH, 0)].map(|(w, n)| (row.word(w), n)) {
             self.store_number(m, n);
         }
     }
@@ -221,6 +224,10 @@ impl Emit<'_> {
     /// The next CTA of a row that has been decided about.
     fn step_in_row(&mut self, row: &Row) {
         self.a.imm(Code::Sub_rm32_imm32, row.word(LEFT), 1);
+        self.rise_in_row(row);
+    }
+
+    fn rise_in_row(&mut self, row: &Row) {
         for (at, ty, step) in &row.rising {
             let code = if *ty == Ty::B64 { Code::Add_rm64_imm32 } else { Code::Add_rm32_imm32 };
             self.a.imm(code, ctx(*at), *step);
@@ -242,6 +249,31 @@ impl Emit<'_> {
         self.step_in_row(&row);
         self.a.jump(Code::Jmp_rel32_64, all);
         self.a.bind(other);
+        if let Some(head) = &mut self.head {
+            head.row = Some(row);
+        }
+    }
+
+    /// Behind a CTA that gangs alone went and that has no shared memory: the next one of a row that has been decided about starts at `all`, as all of them do one after the other.
+    pub(crate) fn go_on_in_batch(&mut self, all: Label) {
+        let Some(row) = self.head.as_mut().and_then(|h| h.row.take()) else { return };
+        let [first, again, none] = std::array::from_fn(|_| self.a.label());
+        self.a.imm(Code::Cmp_rm32_imm32, row.word(BATCH), 0);
+        self.a.jump(Code::Je_rel32_64, first);
+        self.a.bind(again);
+        self.a.imm(Code::Sub_rm32_imm32, row.word(BATCH), 1);
+        self.rise_in_row(&row);
+        self.a.jump(Code::Jmp_rel32_64, all);
+        self.a.bind(first);
+        self.load32(EAX, row.word(LEFT));
+        self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+        self.a.jump(Code::Je_rel32_64, none);
+        self.store32(row.word(BATCH), EAX);
+        self.store_number(row.word(LEFT), 0);
+        self.a.store(Code::Sub_rm32_r32, cta(offset_of!(CtaCtx, more)), EAX, ALL);
+        self.a.store(Code::Add_rm32_r32, cta(offset_of!(CtaCtx, ctaid)), EAX, ALL);
+        self.a.jump(Code::Jmp_rel32_64, again);
+        self.a.bind(none);
         if let Some(head) = &mut self.head {
             head.row = Some(row);
         }
