@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use handloom_diag::Style;
+use handloom_runtime::words::quoted;
 use handloom_runtime::{Context, LaunchError, Sink, StreamError};
 
 use crate::checked;
@@ -219,11 +220,15 @@ fn tell(e: &StreamError, code: Code) {
         StreamError::Launch(why) => match &**why {
             LaunchError::Trap(report) => {
                 let cuda = report.cuda_place().and_then(|(file, line)| source_line(file, line));
-                let mut text = report.human(Style::Plain, cuda.as_deref());
-                text.push_str(&format!("\n  = note: this context is lost; calls return {name}\n"));
-                let _ = std::io::stderr().write_all(text.as_bytes());
+                let text = report.human(Style::Plain, cuda.as_deref());
+                let lost = format!("{text}\n  = note: this context is lost; calls return {name}\n");
+                let _ = std::io::stderr().write_all(lost.as_bytes());
                 if let Ok(process) = process() {
-                    process.found(&format!("{{\"event\":\"trap\",\"code\":\"{name}\",\"trap\":{}}}", report.json()));
+                    let entry = quoted(report.entry());
+                    let json = report.json();
+                    let line = format!("{{\"event\":\"trap\",\"code\":\"{name}\",\"entry\":{entry},\"trap\":{json}");
+                    process.report(&format!("{line}}}"));
+                    process.note(&format!("{line},\"text\":{}}}", quoted(&text)));
                 }
             }
             other => say(&format!("a launch failed ({name}): {other}")),

@@ -213,12 +213,6 @@ impl Process {
         }
     }
 
-    /// Adds a line to the report file, and for who runs the program.
-    pub fn found(&self, line: &str) {
-        self.report(line);
-        self.note(line);
-    }
-
     /// Adds lines for who runs the program alone.
     pub fn note(&self, lines: &str) {
         if let Some(path) = &self.config.findings {

@@ -62,6 +62,11 @@ impl TrapReport {
         &self.launch
     }
 
+    /// Name of the entry, as in the PTX.
+    pub fn entry(&self) -> &str {
+        &self.entry
+    }
+
     /// The bare facts.
     pub fn trap(&self) -> &Trap {
         &self.trap
