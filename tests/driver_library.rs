@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
+use handloom_tests::programs;
 use handloom_tests::workspace::root;
 use object::read::elf::{ElfFile64, FileHeader, Sym};
 use object::{Endianness, elf};
@@ -20,15 +20,7 @@ const DOCUMENTED: (usize, usize) = (488, 365);
 
 /// The folder of the libraries.
 fn libraries() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        // Processes of several tests may do this at the same time: each links elsewhere and moves what it made here.
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("libraries");
-        let done = Command::new(root().join("ci/libraries")).args(["--profile", "test"]).arg(&folder).output();
-        let done = done.expect("ci/libraries can be started");
-        assert!(done.status.success(), "ci/libraries: {}", String::from_utf8_lossy(&done.stderr));
-        folder
-    })
+    programs::libraries(env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// Rows of the table: symbol, twin, and whether it works.
@@ -61,21 +53,7 @@ fn run_source(
     variables: &[(&str, &str)],
 ) -> Output {
     let folder = libraries();
-    let built = folder.join(format!("{name}-{library}"));
-    // Several tests run the same program: it is built once, since nobody can start what somebody writes.
-    static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    let mut known = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    if !known.contains(&built) {
-        let made = folder.join(format!("{name}-{library}.{}", std::process::id()));
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-Wall", "-Werror", "-Wno-unused-const-variable", "-o"]).arg(&made).args(options).arg(source);
-        cc.arg("-L").arg(folder).args([&format!("-l:{library}"), "-lpthread"]);
-        let done = cc.output().expect("the C compiler can be started");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        std::fs::rename(&made, &built).expect("the program can be moved");
-        known.insert(built.clone());
-    }
-    drop(known);
+    let built = programs::built(folder, library, (name, source), options);
     let mut run = Command::new("timeout");
     run.args(["-s", "KILL", "120"]).arg(&built).args(args).env("LD_LIBRARY_PATH", folder).env("HANDLOOM_CACHE", "off");
     run.envs(variables.iter().copied()).output().expect("the program can be started")

@@ -89,8 +89,12 @@ impl Touched {
 
     /// By a copy or a fill of the program, which has no place in a module.
     pub fn by_host(address: u64, bytes: u64, writes: bool, statement: &str) -> Touched {
-        let at = FoundAt::of_program(if writes { "write" } else { "read" }, statement);
-        Touched { address, bytes, writes, is_strong: false, at: Arc::new(at) }
+        Touched::by_call(address, bytes, writes, FoundAt::of_program(if writes { "write" } else { "read" }, statement))
+    }
+
+    /// By a call of the program.
+    pub fn by_call(address: u64, bytes: u64, writes: bool, call: FoundAt) -> Touched {
+        Touched { address, bytes, writes, is_strong: false, at: Arc::new(call) }
     }
 }
 
@@ -335,6 +339,11 @@ fn perhaps_word<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static st
 }
 
 impl FoundIn {
+    /// Bytes of an allocation of the program.
+    pub(crate) fn of_allocation(size: u64, offset: u64, bytes: u64) -> FoundIn {
+        FoundIn { what: "an allocation".into(), size, offset, bytes, element: None }
+    }
+
     /// `argument 2, 4096 bytes, bytes 0..3`.
     fn text(&self) -> String {
         if self.bytes == 0 {
@@ -353,28 +362,45 @@ const PROGRAM: &str = "(program)";
 impl FoundAt {
     /// Somewhere in the program. `does`: what it does there.
     pub(crate) fn of_program(does: Word, statement: &str) -> FoundAt {
+        FoundAt::of_call(does, statement, None)
+    }
+
+    /// A call of the program, and its line, if that is known.
+    pub fn of_call(does: Word, call: &str, source: Option<(String, u32)>) -> FoundAt {
         FoundAt {
             does,
             file: PROGRAM.to_owned(),
             line: 1,
             column: 1,
-            source: None,
-            statement: statement.to_owned(),
+            source,
+            statement: call.to_owned(),
             block: [0; 3],
             thread: [0; 3],
             order: "weak",
             scope: None,
         }
     }
+
+    /// Whether it is of what the host did, and has no place in a module.
+    pub fn is_of_program(&self) -> bool {
+        self.file == PROGRAM
+    }
 }
 
 impl Finding {
-    /// That a program never freed memory that it allocated, of so many bytes.
-    pub fn never_freed(address: u64, bytes: u64) -> Finding {
-        let what = "an allocation".to_owned();
+    /// That a program never freed memory that it allocated, of so many bytes. `made`: the call that did it, if it is known.
+    pub fn never_freed(address: u64, bytes: u64, made: Option<FoundAt>) -> Finding {
         let message = format!("{bytes} bytes at {address:#x} that the program allocated are never freed");
-        let data = FoundIn { what, size: bytes, bytes, ..FoundIn::default() };
-        Finding::new("leak", "malloc", message, (FoundAt::of_program("make", "allocation"), None), data)
+        let data = FoundIn::of_allocation(bytes, 0, bytes);
+        let made = made.unwrap_or_else(|| FoundAt::of_program("make", "allocation"));
+        Finding::new("leak", "malloc", message, (made, None), data)
+    }
+
+    /// That a call of the program copies bytes to the host of which nobody has written any: so many from an offset of an allocation.
+    pub fn copied_unwritten(size: u64, offset: u64, bytes: u64, copy: FoundAt) -> Finding {
+        let data = FoundIn::of_allocation(size, offset, bytes);
+        let message = format!("what nobody wrote of {}+{offset} is copied to the host", data.what);
+        Finding::new("uninitialised", "result", message, (copy, None), data)
     }
 
     /// A finding that stands for itself alone, and of which no more is known.
@@ -390,7 +416,7 @@ impl Finding {
 
     /// Whether it is of what the host did, and of no launch.
     pub fn is_of_host(&self) -> bool {
-        self.second.is_none() && self.first.file == PROGRAM
+        self.first.is_of_program() && self.second.as_ref().is_none_or(FoundAt::is_of_program)
     }
 
     /// The report for a person: lines without a newline at the end.
@@ -404,8 +430,10 @@ impl Finding {
             let [x, y, z] = at.block;
             let [tx, ty, tz] = at.thread;
             let (statement_of, source_of, place_of) = (opcode(&at.statement), at.source(), at.place());
-            let who = match at.file.as_str() {
-                PROGRAM => String::new(),
+            let who = match at.statement.split_once(' ') {
+                // The function, where that is all that is known of the place of a call.
+                Some((_, rest)) if at.is_of_program() => format!(" {rest}"),
+                None if at.is_of_program() => String::new(),
                 _ => format!("  block ({x},{y},{z}) thread ({tx},{ty},{tz})"),
             };
             let line =
@@ -428,14 +456,16 @@ impl Finding {
     /// Whether another one is the same pair of places, for the same reason.
     pub fn is_same(&self, other: &Finding) -> bool {
         let key = |f: &Finding| {
-            let at = |at: &FoundAt| (at.file.clone(), at.line, at.column);
+            let source = |at: &FoundAt| at.source.clone().filter(|_| at.is_of_program());
+            let at = |at: &FoundAt| (at.file.clone(), at.line, at.column, source(at));
             let (a, b) = (at(&f.first), f.second.as_ref().map(at));
             let places = match b {
                 Some(b) if b < a => (b, Some(a)),
                 b => (a, b),
             };
-            // What the host does alone has no place: what is said of it tells it apart.
-            (f.kind, f.class, places, f.is_of_host().then(|| f.message.clone()))
+            // What the host does alone and has no place is told apart by what is said of it.
+            let is_placeless = f.is_of_host() && f.first.source.is_none();
+            (f.kind, f.class, places, is_placeless.then(|| f.message.clone()))
         };
         key(self) == key(other)
     }
@@ -443,7 +473,7 @@ impl Finding {
 
 impl FoundAt {
     fn place(&self) -> String {
-        if self.file == PROGRAM { self.file.clone() } else { format!("{}:{}", self.file, self.line) }
+        if self.is_of_program() { self.file.clone() } else { format!("{}:{}", self.file, self.line) }
     }
 
     fn source(&self) -> String {

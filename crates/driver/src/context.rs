@@ -229,6 +229,7 @@ fn tell(e: &StreamError, code: Code) {
                     let line = format!("{{\"event\":\"trap\",\"code\":\"{name}\",\"entry\":{entry},\"trap\":{json}");
                     process.report(&format!("{line}}}"));
                     process.note(&format!("{line},\"text\":{}}}", quoted(&text)));
+                    checked::stopped(process, report);
                 }
             }
             other => say(&format!("a launch failed ({name}): {other}")),

@@ -155,7 +155,11 @@ impl Copy {
     pub fn run(&self) -> std::result::Result<(), StreamError> {
         let Ok(process) = process() else { return Ok(()) };
         let begin = Instant::now();
+        self.check_written();
         let done = self.run_rows(process);
+        if let Err(StreamError::Memory(why)) = &done {
+            checked::refused("copy", why);
+        }
         if let Some(trace) = &process.trace {
             let way = match self.is_of_device() {
                 (true, false) => "copy to the device",
@@ -166,6 +170,17 @@ impl Copy {
             trace.tell("copy", way, begin, vec![("bytes", self.size.bytes().unwrap_or(0).to_string())]);
         }
         done
+    }
+
+    /// Tells a check if it takes nothing to the host but what nobody has written.
+    fn check_written(&self) {
+        if let (Place::Host, Place::Device(gpu)) = (&self.to_place, &self.from_place) {
+            let memory = gpu.device.memory();
+            if memory.is_blank(self.from.address, self.size.width) {
+                let from: Vec<(u64, u64)> = self.touched().iter().map(|t| (t.address, t.bytes)).collect();
+                checked::copied(memory, &from);
+            }
+        }
     }
 
     fn run_rows(&self, process: &Process) -> std::result::Result<(), StreamError> {
@@ -363,6 +378,9 @@ impl Fill {
                 gpu.device.memory().fill_rows(rows, self.word, self.width, self.height).map_err(StreamError::from)
             }
         };
+        if let Err(StreamError::Memory(why)) = &done {
+            checked::refused("fill", why);
+        }
         if let Some(trace) = &process.trace {
             trace.tell(
                 "fill",

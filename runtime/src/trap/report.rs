@@ -8,10 +8,11 @@ use handloom_diag::{
     Footer, Heading, LineColumn, Report, Snippet, SourceMap, Span, Style, names, names_json, render_snippets,
 };
 use handloom_ir::simt;
-use handloom_ir::trap::{Trap, TrapKind, Waiter};
+use handloom_ir::trap::{AccessKind, Trap, TrapKind, Waiter};
 
 use super::Binding;
 use super::describe::{Described, describe, timeout_message};
+use crate::finding::{Finding, FoundAt, FoundIn};
 use crate::grid::{Grid, LaunchReport, compiling_trap};
 use crate::module::Function;
 use crate::words::quoted;
@@ -94,6 +95,30 @@ impl TrapReport {
     /// The CUDA source line, from `.loc`: name of the file and line.
     pub fn cuda_place(&self) -> Option<(&str, u32)> {
         self.cuda.as_ref().map(|(file, line)| (file.as_str(), *line))
+    }
+
+    /// The finding that it is an access to an allocation of the program after a call has freed it: its first address and bytes.
+    pub fn after_free(&self, freed: FoundAt, (base, size): (u64, u64)) -> Finding {
+        let trap = &self.trap;
+        let does = match trap.access {
+            Some(AccessKind::Read) | None => "read",
+            Some(AccessKind::Write) => "write",
+            Some(AccessKind::Atomic) => "atomic",
+        };
+        let (file, at) = self.place().unwrap_or(("", LineColumn { line: 1, column: 1 }));
+        let used = FoundAt {
+            file: file.to_owned(),
+            line: at.line,
+            column: at.column,
+            block: trap.cta,
+            thread: trap.thread,
+            ..FoundAt::of_call(does, self.sources.slice(trap.span), self.cuda.clone())
+        };
+        let (offset, bytes) = (trap.address.unwrap_or(base).saturating_sub(base), u64::from(trap.bytes));
+        let message =
+            format!("{does} of {bytes} bytes at +{offset} of an allocation of {size} bytes, after it was freed");
+        let data = FoundIn::of_allocation(size, offset, bytes);
+        Finding::new("freed", "use", message, (freed, Some(used)), data)
     }
 
     /// The report for a person, without a newline at the end. `cuda_text` is the text of the line that
