@@ -85,7 +85,7 @@ fn memory_that_a_call_freed() {
     assert!(ended.status == Some(1) && ended.says(&texts), "{}", ended.err);
     // Without tables of lines there is the function, which the compiler may have made a part of another one.
     let ended = exec(&["--check=memory"], &faults(false), "freed");
-    assert!(ended.says(&["  free   cuMemFree      (program)    in `"]), "{}", ended.err);
+    assert!(ended.says(&["  free   cuMemFree    ", "  (program) in `"]), "{}", ended.err);
     let ended = exec(&["--check=memory"], &faults(true), "freed later");
     assert!(ended.says(&["after it was freed [use]", "  free   cuMemFreeAsync  ", "faults.c:"]), "{}", ended.err);
     let ended = exec(&["--check=memory"], &faults(true), "twice");

@@ -393,7 +393,7 @@ fn calls_that_are_refused() {
         "a fill that the program asked for is refused: 260 bytes",
         "byte 16 of an allocation",
         "[refused]",
-        "(program)\n",
+        "  fill   cuMemsetD32    (program) in `main`\n",
     ];
     assert!(texts.iter().all(|text| past.contains(text)), "{past}");
     let twice = run("twice", "memory");

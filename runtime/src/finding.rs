@@ -430,12 +430,8 @@ impl Finding {
             let [x, y, z] = at.block;
             let [tx, ty, tz] = at.thread;
             let (statement_of, source_of, place_of) = (opcode(&at.statement), at.source(), at.place());
-            let who = match at.statement.split_once(' ') {
-                // The function, where that is all that is known of the place of a call.
-                Some((_, rest)) if at.is_of_program() => format!(" {rest}"),
-                None if at.is_of_program() => String::new(),
-                _ => format!("  block ({x},{y},{z}) thread ({tx},{ty},{tz})"),
-            };
+            let who = format!("  block ({x},{y},{z}) thread ({tx},{ty},{tz})");
+            let who = if at.is_of_program() { String::new() } else { who };
             let line =
                 format!("  {:6} {statement_of:statement$}  {source_of:source$}  {place_of:place$}{who}", at.does);
             lines.push(line.trim_end().to_owned());
@@ -473,7 +469,12 @@ impl Finding {
 
 impl FoundAt {
     fn place(&self) -> String {
-        if self.is_of_program() { self.file.clone() } else { format!("{}:{}", self.file, self.line) }
+        match self.statement.split_once(' ') {
+            // The function, where that is all that is known of the place of a call.
+            Some((_, function)) if self.is_of_program() => format!("{PROGRAM} {function}"),
+            None if self.is_of_program() => PROGRAM.to_owned(),
+            _ => format!("{}:{}", self.file, self.line),
+        }
     }
 
     fn source(&self) -> String {
