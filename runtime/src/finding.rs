@@ -269,6 +269,9 @@ pub struct FoundAt {
     /// File and line of the source, from `.loc`.
     #[serde(flatten, with = "source")]
     pub source: Option<(String, u32)>,
+    /// The line of the source that calls the code of that one, where functions were inlined: the outermost call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<FoundLine>,
     /// Its text.
     pub statement: String,
     /// The block.
@@ -281,6 +284,15 @@ pub struct FoundAt {
     /// `cta`, `gpu`; of a strong access.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_word")]
     pub scope: Option<Word>,
+}
+
+/// A line of a source.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FoundLine {
+    /// The file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
 }
 
 /// Bytes that a finding is about.
@@ -373,6 +385,7 @@ impl FoundAt {
             line: 1,
             column: 1,
             source,
+            caller: None,
             statement: call.to_owned(),
             block: [0; 3],
             thread: [0; 3],
@@ -435,6 +448,7 @@ impl Finding {
             let line =
                 format!("  {:6} {statement_of:statement$}  {source_of:source$}  {place_of:place$}{who}", at.does);
             lines.push(line.trim_end().to_owned());
+            lines.extend(at.caller.iter().map(|FoundLine { file, line }| format!("  from   {file}:{line}")));
         }
         lines.push(format!("  data   {}", self.data.text()));
         lines.extend(names::notes([self.message.as_str()]).iter().map(|name| format!("  name   {name}")));

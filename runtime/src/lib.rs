@@ -51,7 +51,7 @@ pub use children::DeviceFacts;
 pub use device::{Device, DeviceBuffer, HostBuffer};
 pub use error::{ErrorKind, Lack, NoRoom, Wrong};
 pub use finding::{
-    Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Counts, Finding, FoundAt, FoundIn,
+    Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Counts, Finding, FoundAt, FoundIn, FoundLine,
     MisuseClass, Options as RaceOptions,
 };
 pub use finding::{Footprint, Touched};

@@ -144,7 +144,8 @@ fn location(at: &FoundAt) -> Value {
         let who = format!("block ({x},{y},{z}) thread ({tx},{ty},{tz})");
         format!("{}: `{}` at {}:{} by {who}", at.does, at.statement, at.file, at.line)
     };
-    location["message"] = json!({ "text": text });
+    let from = at.caller.as_ref().map_or(String::new(), |caller| format!(", from {}:{}", caller.file, caller.line));
+    location["message"] = json!({ "text": format!("{text}{from}") });
     location
 }
 

@@ -94,7 +94,9 @@ fn is_at(place: Option<&(String, Option<u32>)>, at: &FoundAt) -> bool {
         let mut ends = std::iter::once(path).chain(path.match_indices('/').map(|(at, _)| &path[at + 1..]));
         ends.any(|end| fits(file, end)) && line.is_none_or(|line| line == number)
     };
-    is(&at.file, at.line) || at.source.as_ref().is_some_and(|(path, number)| is(path, *number))
+    let sources = at.source.iter().map(|(path, number)| (path, *number));
+    let mut sources = sources.chain(at.caller.iter().map(|caller| (&caller.file, caller.line)));
+    is(&at.file, at.line) || sources.any(|(path, number)| is(path, number))
 }
 
 /// Whether a text is the pattern, of which each `*` stands for any text.

@@ -16,8 +16,8 @@ use handloom_ir::types::{CLUSTER_STRIDE, Order, Scope, StateSpace};
 
 use super::Binding;
 use super::describe::{index_of, name_of};
-use super::report::cuda_line;
-use crate::finding::{Allocated, Finding, Footprint, FoundAt, FoundIn, Touched, opcode};
+use super::report::{cuda_caller, cuda_line};
+use crate::finding::{Allocated, Finding, Footprint, FoundAt, FoundIn, FoundLine, Touched, opcode};
 use crate::grid::Grid;
 use crate::memory::AllocKind;
 
@@ -301,6 +301,7 @@ fn at(place: &Place, grid: &Grid) -> FoundAt {
         line: position.line,
         column: position.column,
         source: cuda_line(&grid.module.ir, site.span),
+        caller: cuda_caller(&grid.module.ir, site.span).map(|(file, line)| FoundLine { file, line }),
         statement: sources.slice(site.span).to_owned(),
         block: block_of(thread.cta, grid),
         thread: grid.env.tid(thread.number()),

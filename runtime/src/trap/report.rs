@@ -12,7 +12,7 @@ use handloom_ir::trap::{AccessKind, Trap, TrapKind, Waiter};
 
 use super::Binding;
 use super::describe::{Described, describe, timeout_message};
-use crate::finding::{Finding, FoundAt, FoundIn};
+use crate::finding::{Finding, FoundAt, FoundIn, FoundLine};
 use crate::grid::{Grid, LaunchReport, compiling_trap};
 use crate::module::Function;
 use crate::words::quoted;
@@ -28,6 +28,8 @@ pub struct TrapReport {
     ntid: [u32; 3],
     sources: Arc<SourceMap>,
     cuda: Option<(String, u32)>,
+    /// Where the code of that line is called, if it was inlined.
+    caller: Option<(String, u32)>,
     entry: Arc<str>,
     launch: LaunchReport,
 }
@@ -42,9 +44,9 @@ impl TrapReport {
         launch: LaunchReport,
     ) -> TrapReport {
         let described = describe(&trap, grid, bindings);
-        let cuda = cuda_line(&grid.module.ir, trap.span);
+        let (cuda, caller) = (cuda_line(&grid.module.ir, trap.span), cuda_caller(&grid.module.ir, trap.span));
         let (sources, entry) = (Arc::clone(&grid.module.sources), Arc::clone(entry));
-        TrapReport { trap, described, ntid: grid.env.ntid, sources, cuda, entry, launch }
+        TrapReport { trap, described, ntid: grid.env.ntid, sources, cuda, caller, entry, launch }
     }
 
     /// The time limit of a launch has passed while its code was made.
@@ -55,7 +57,16 @@ impl TrapReport {
         let described = Described { message: timeout_message(&trap.detail), ..Described::default() };
         let launch = LaunchReport { compile, ..LaunchReport::default() };
         let sources = Arc::clone(function.module().sources());
-        TrapReport { trap, described, ntid, sources, cuda: None, entry: Arc::clone(&function.name), launch }
+        TrapReport {
+            trap,
+            described,
+            ntid,
+            sources,
+            cuda: None,
+            caller: None,
+            entry: Arc::clone(&function.name),
+            launch,
+        }
     }
 
     /// What the launch did until then.
@@ -112,6 +123,7 @@ impl TrapReport {
             column: at.column,
             block: trap.cta,
             thread: trap.thread,
+            caller: self.caller.clone().map(|(file, line)| FoundLine { file, line }),
             ..FoundAt::of_call(does, self.sources.slice(trap.span), self.cuda.clone())
         };
         let (offset, bytes) = (trap.address.unwrap_or(base).saturating_sub(base), u64::from(trap.bytes));
@@ -139,6 +151,9 @@ impl TrapReport {
             }
             (None, _) => {}
         }
+        if let Some((name, line)) = &self.caller {
+            footers.push(Footer::Note(format!("it is a part of what {name}:{line} calls")));
+        }
         footers.extend(self.described.notes.iter().cloned().map(Footer::Note));
         footers.extend(self.others().map(Footer::Note));
         footers.extend(self.other_warps().map(Footer::Note));
@@ -163,6 +178,9 @@ impl TrapReport {
         }
         if let Some((file, line)) = &self.cuda {
             let _ = write!(out, ",\"cuda_file\":{},\"cuda_line\":{line}", quoted(file));
+        }
+        if let Some((file, line)) = &self.caller {
+            let _ = write!(out, ",\"caller_file\":{},\"caller_line\":{line}", quoted(file));
         }
         let _ = write!(out, ",\"other_threads\":{}", t.other_threads());
         let _ = write!(out, ",\"message\":{}", quoted(self.message()));
@@ -281,6 +299,11 @@ fn number_list(numbers: &[u32]) -> String {
         })
         .collect();
     parts.join(", ")
+}
+
+/// The line of the source that calls the inlined code of a place.
+pub(crate) fn cuda_caller(ir: &simt::Module, span: Span) -> Option<(String, u32)> {
+    ir.source_caller(span).map(|(file, line)| (file.to_owned(), line))
 }
 
 /// The line of the source that a place came from.
