@@ -259,6 +259,9 @@ fn fix(race: &Race) -> Option<&'static str> {
         }
         Class::SameWarp => Some("put a `bar.warp.sync` between them"),
         Class::MissingProxyFence => Some("put a proxy fence between them, as `fence.proxy.async` behind the write"),
+        Class::Unordered if [race.first, race.second].iter().all(|place| place.site.order == Order::Volatile) => {
+            Some("order them by atomics, or count `volatile` as the manual does (`--check-volatile`)")
+        }
         Class::SameValue | Class::Unordered => None,
     }
 }
