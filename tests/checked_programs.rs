@@ -131,6 +131,22 @@ fn copies_of_what_nobody_wrote() {
         "  seen   1 time\n",
     ];
     assert!(ended.status == Some(1) && ended.says(&texts), "{}", ended.err);
+    let ended = exec(&["--check=init"], &faults(true), "unwritten pinned");
+    let texts = ["what nobody wrote of an allocation+128 is copied to the host", "bytes 128..255"];
+    assert!(ended.status == Some(1) && ended.says(&texts), "{}", ended.err);
+}
+
+/// Programs whose kernels did not run, and that make nothing of it, were not checked.
+#[test]
+fn what_did_not_run_was_not_checked() {
+    for (mode, why) in [("static", "the static CUDA runtime library"), ("refused", "an image was refused (CUDA_ERROR_")]
+    {
+        let ended = exec(&["--check"], &faults(false), mode);
+        let line = format!("error: not all was checked: {}", if mode == "static" { "this program uses " } else { "" });
+        assert!(ended.status == Some(5) && ended.out == "ok\n", "{mode}: {}", ended.err);
+        assert!(ended.says(&[&line, why]), "{mode}: {}", ended.err);
+        assert_eq!(exec(&[], &faults(false), mode).status, Some(0), "{mode}");
+    }
 }
 
 /// Whether a program goes on, by its command line.

@@ -26,6 +26,8 @@ static const char FAULTS[] =
     "mov.u32 %r1, %ctaid.x; atom.relaxed.gpu.global.exch.b32 %r2, [%d0], %r1;\nsetp.eq.u32 %p, %r2, 1;\n@%p trap;\nret;\n}\n"
     ".visible .entry endless" HEAD "again:\natom.relaxed.gpu.global.add.u32 %r1, [%d0], 1;\nsetp.ne.u32 %p, %r1, 0xffffffff;\n@%p bra again;\nret;\n}\n";
 
+CUresult cuGetExportTable(const void **table, const void *id);
+
 static CUmodule module;
 
 static void launch(const char *kernel, unsigned blocks, unsigned threads, CUstream stream, CUdeviceptr a, CUdeviceptr b) {
@@ -78,6 +80,19 @@ int main(int n, char **words) {
     uint32_t numbers[64];
     OK(cuMemsetD8_v2(b, 0, 256));
     IS("unwritten") OK(cuMemcpyDtoH_v2(numbers, a, 256));
+    IS("unwritten pinned") {
+        void *pinned;
+        OK(cuMemAllocHost_v2(&pinned, 256));
+        OK(cuMemcpyDtoHAsync_v2(pinned, a + 128, 128, 0));
+        OK(cuCtxSynchronize());
+    }
+    // As the static runtime library, which asks for private tables.
+    IS("static") {
+        const void *table;
+        for (int i = 0; i < 2; i++) EXPECT(801, cuGetExportTable(&table, FAULTS));
+    }
+    // An image of a newer device.
+    IS("refused") EXPECT(218, cuModuleLoadData(&module, ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"));
     IS("partly") {
         OK(cuMemsetD8_v2(a + 4, 0, 4));
         OK(cuMemcpyDtoH_v2(numbers, a, 256));

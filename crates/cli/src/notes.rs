@@ -36,8 +36,8 @@ pub struct Notes {
 enum Note {
     /// A kernel stopped.
     Trap(Trap),
-    /// An image was refused, so that its kernels cannot run.
-    Refused { code: String },
+    /// Something kept kernels from running: why.
+    Refused { why: String },
     /// A launch that is to be checked was given.
     Given,
     /// A check found something for the first time in a process, which gave it a number.
@@ -318,9 +318,7 @@ impl Read {
                         None => read.traps.push(new),
                     }
                 }
-                Note::Refused { code } if is_checked => {
-                    read.collected.not_checked(format!("an image was refused ({code}), and none of its kernels ran"));
-                }
+                Note::Refused { why } if is_checked => read.collected.not_checked(why),
                 Note::Refused { .. } => {}
                 Note::Given => given += 1,
                 Note::Finding { pid, number, found } => {

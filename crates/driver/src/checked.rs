@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 use handloom_ir::trap::TrapKind;
+use handloom_runtime::words::quoted;
 use handloom_runtime::{
     Allocated, Check, CheckReport, CheckSink, DeviceMemory, Finding, Found, MemoryError, TrapReport,
 };
@@ -71,11 +72,17 @@ pub fn refused(does: &'static str, why: &MemoryError) -> Code {
     why.kind().into()
 }
 
+/// Something kept kernels of the program from running, so that they are not checked.
+pub fn not_run(why: &str) {
+    if let Ok(process) = process() {
+        process.note(&format!("{{\"event\":\"refused\",\"why\":{}}}", quoted(why)));
+    }
+}
+
 /// A call of the program copies bytes of a device to the host of which nobody has written any, which a check of what nobody wrote tells. `from`: the ranges.
 pub fn copied(memory: &DeviceMemory, from: &[(u64, u64)]) {
     let is_blank = |(address, bytes): &(u64, u64)| memory.is_blank(*address, *bytes);
     if let Ok(process) = process()
-        && process.config.checks(Check::Init)
         && let (Some((first, _)), Some((last, bytes))) = (from.first(), from.last())
         && from.iter().all(is_blank)
         && let Some((base, size)) = memory.range_of(*first)
@@ -140,7 +147,7 @@ fn tell(process: &Process, entry: &str, report: &CheckReport) {
             if process.config.findings.is_none() {
                 say(&format!("the check of `{entry}` ended before it did, and there may be more to find: {why}"));
             }
-            handloom_runtime::words::quoted(why)
+            quoted(why)
         }
     };
     notes.push(format!("{{\"event\":\"checked\",\"seed\":{seed},\"unchecked\":{unchecked}}}"));

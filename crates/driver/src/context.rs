@@ -232,9 +232,15 @@ fn tell(e: &StreamError, code: Code) {
                     checked::stopped(process, report);
                 }
             }
-            other => say(&format!("a launch failed ({name}): {other}")),
+            other => {
+                say(&format!("a launch failed ({name}): {other}"));
+                checked::not_run(&format!("a launch failed ({name})"));
+            }
         },
-        other => say(&format!("work of a stream failed ({name}): {other}")),
+        other => {
+            say(&format!("work of a stream failed ({name}): {other}"));
+            checked::not_run(&format!("work of a stream failed ({name}), and nothing ran after it"));
+        }
     }
 }
 
@@ -242,6 +248,7 @@ fn tell(e: &StreamError, code: Code) {
 fn refused(why: &LaunchError) {
     if let LaunchError::Failed(_) | LaunchError::NoRoom(_) = why {
         say(&format!("a launch was refused: {why}"));
+        checked::not_run("a launch was refused");
     }
 }
 

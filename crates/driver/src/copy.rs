@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use handloom_runtime::{MemoryError, Rows, StreamError, Touched, Word};
+use handloom_runtime::{Check, MemoryError, Rows, StreamError, Touched, Word};
 
 use crate::checked;
 use crate::code::{Code, Result};
 use crate::context::Ctx;
 use crate::gpu::Gpu;
 use crate::host::HostMemory;
+use crate::memory::Use;
 use crate::process::{Process, process};
 use crate::stream::Stream;
 use crate::work::Op;
@@ -155,7 +156,7 @@ impl Copy {
     pub fn run(&self) -> std::result::Result<(), StreamError> {
         let Ok(process) = process() else { return Ok(()) };
         let begin = Instant::now();
-        self.check_written();
+        self.check_written(process);
         let done = self.run_rows(process);
         if let Err(StreamError::Memory(why)) = &done {
             checked::refused("copy", why);
@@ -173,11 +174,17 @@ impl Copy {
     }
 
     /// Tells a check if it takes nothing to the host but what nobody has written.
-    fn check_written(&self) {
-        if let (Place::Host, Place::Device(gpu)) = (&self.to_place, &self.from_place) {
+    fn check_written(&self, process: &Process) {
+        let is_pinned = || process.memory.find(self.to.address).is_some_and(|a| matches!(a.kind, Use::Host(_)));
+        if let Place::Device(gpu) = &self.from_place
+            && process.config.checks(Check::Init)
+            && (matches!(self.to_place, Place::Host) || is_pinned())
+        {
             let memory = gpu.device.memory();
             if memory.is_blank(self.from.address, self.size.width) {
-                let from: Vec<(u64, u64)> = self.touched().iter().map(|t| (t.address, t.bytes)).collect();
+                let touched = self.touched();
+                let from: Vec<(u64, u64)> =
+                    touched.iter().filter(|t| !t.writes).map(|t| (t.address, t.bytes)).collect();
                 checked::copied(memory, &from);
             }
         }

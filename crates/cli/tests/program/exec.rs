@@ -109,7 +109,7 @@ fn findings_are_told_in_full_and_summed_up() {
     assert_eq!(run(&check, &both, 7).0, Some(7));
     assert_eq!(run(&["--check=race", "--error-exit", "9"], &both, 7).0, Some(9));
     assert_eq!(run(&check, &[given, over], 0).0, Some(0));
-    let refused = r#"{"event":"refused","code":"CUDA_ERROR_NO_BINARY_FOR_GPU"}"#;
+    let refused = r#"{"event":"refused","why":"an image was refused (CUDA_ERROR_NO_BINARY_FOR_GPU), and none of its kernels ran"}"#;
     let (status, _, err) = run(&check, &[refused], 0);
     assert!(status == Some(5) && err.contains("an image was refused (CUDA_ERROR_NO_BINARY_FOR_GPU)"), "{err}");
     assert_eq!(run(&[], &[refused], 0).0, Some(0));
