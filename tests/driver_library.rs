@@ -415,7 +415,7 @@ fn work_of_several_streams() {
     for _ in 0..10 {
         assert_eq!(run("ordered"), "");
     }
-    let others = ["st.global.u32", "copy", "fill", "copy", "st.global.u32"];
+    let others = ["st.global.u32", "cuMemcpyHtoDAsync", "cuMemsetD32Async", "cuMemcpyDtoH", "st.global.u32"];
     let bytes = ["bytes 128..255", "bytes 0..255", "bytes 252..255", "bytes 0..255", "bytes 0..255"];
     for (which, (other, bytes)) in others.iter().zip(bytes).enumerate() {
         let told = run(&format!("unordered{which}"));

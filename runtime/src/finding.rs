@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 pub use handloom_audit::misuse::Wrong as MisuseClass;
 use handloom_audit::proof::{Area, Areas};
@@ -77,24 +78,54 @@ pub struct Touched {
     /// Only by atomics and other strong accesses that reach the whole device.
     pub is_strong: bool,
     /// Where.
-    pub at: Arc<FoundAt>,
+    pub at: TouchedAt,
+}
+
+/// Where memory was touched, which is looked up when somebody asks. A clone is the same.
+#[derive(Clone)]
+pub struct TouchedAt(Arc<LazyLock<FoundAt, LookUp>>);
+
+type LookUp = Box<dyn FnOnce() -> FoundAt + Send>;
+
+impl TouchedAt {
+    /// A place that a function finds.
+    pub fn new(look_up: impl FnOnce() -> FoundAt + Send + 'static) -> TouchedAt {
+        TouchedAt(Arc::new(LazyLock::new(Box::new(look_up))))
+    }
+}
+
+impl Deref for TouchedAt {
+    type Target = FoundAt;
+
+    fn deref(&self) -> &FoundAt {
+        &self.0
+    }
+}
+
+impl PartialEq for TouchedAt {
+    fn eq(&self, other: &TouchedAt) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for TouchedAt {}
+
+impl fmt::Debug for TouchedAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TouchedAt")
+    }
 }
 
 impl Touched {
     /// As an audit or a proof tells it.
-    pub(crate) fn new(range: &Range, at: &Arc<FoundAt>) -> Touched {
+    pub(crate) fn new(range: &Range, at: &TouchedAt) -> Touched {
         let Range { addr: address, bytes, writes, is_strong, .. } = *range;
-        Touched { address, bytes, writes, is_strong, at: Arc::clone(at) }
-    }
-
-    /// By a copy or a fill of the program, which has no place in a module.
-    pub fn by_host(address: u64, bytes: u64, writes: bool, statement: &str) -> Touched {
-        Touched::by_call(address, bytes, writes, FoundAt::of_program(if writes { "write" } else { "read" }, statement))
+        Touched { address, bytes, writes, is_strong, at: at.clone() }
     }
 
     /// By a call of the program.
-    pub fn by_call(address: u64, bytes: u64, writes: bool, call: FoundAt) -> Touched {
-        Touched { address, bytes, writes, is_strong: false, at: Arc::new(call) }
+    pub fn by_call(address: u64, bytes: u64, writes: bool, at: &TouchedAt) -> Touched {
+        Touched { address, bytes, writes, is_strong: false, at: at.clone() }
     }
 }
 
@@ -103,7 +134,7 @@ impl Touched {
 pub struct Footprint {
     areas: Areas,
     /// By area: where.
-    places: OnceLock<Vec<Option<Arc<FoundAt>>>>,
+    places: OnceLock<Vec<Option<TouchedAt>>>,
     all: OnceLock<Vec<Touched>>,
 }
 
@@ -130,7 +161,7 @@ impl Footprint {
     }
 
     /// Says of each area where it is touched; `None`: nobody wants to know.
-    pub(crate) fn tell_places(&self, of: impl FnMut(&Area) -> Option<Arc<FoundAt>>) {
+    pub(crate) fn tell_places(&self, of: impl FnMut(&Area) -> Option<TouchedAt>) {
         self.places.get_or_init(|| self.areas.list.iter().map(of).collect());
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use handloom_diag::names::readable;
-use handloom_runtime::FoundAt;
+use handloom_runtime::{FoundAt, TouchedAt};
 
 /// Most calls that freed something which are remembered.
 const MOST: usize = 1 << 16;
@@ -20,6 +20,12 @@ impl Caller {
     /// The one that this thread is in now.
     pub fn now() -> Caller {
         Caller(Arc::new(Backtrace::force_capture()))
+    }
+
+    /// It as a place that touches memory. `otherwise` stands for the name where that is not known.
+    pub fn touches(&self, does: &'static str, otherwise: &'static str) -> TouchedAt {
+        let caller = self.clone();
+        TouchedAt::new(move || FoundAt { does, ..caller.at(otherwise) })
     }
 
     /// It as a place of a finding. `does`: what it does, which stands for the name where that is not known.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use handloom_runtime::{Check, MemoryError, Rows, StreamError, Touched, Word};
 
+use crate::caller::Caller;
 use crate::checked;
 use crate::code::{Code, Result};
 use crate::context::Ctx;
@@ -216,11 +217,13 @@ impl Copy {
         let (to_device, from_device) = self.is_of_device();
         let rows = (0..size.depth).flat_map(|z| (0..size.height).map(move |y| (z, y)));
         let at = |r: &Region, (z, y): (u64, u64)| r.address + z * r.slice + y * r.pitch;
-        let one =
-            |(region, writes): (&Region, bool), row| Touched::by_host(at(region, row), size.width, writes, "copy");
+        let caller = Caller::now();
+        let (reads, writes) = (caller.touches("read", "copy"), caller.touches("write", "copy"));
+        let sides = [(from, false, from_device, &reads), (to, true, to_device, &writes)];
+        let sides = sides.into_iter().filter(|side| side.2);
         rows.flat_map(|row| {
-            let sides = [(from, false, from_device), (to, true, to_device)];
-            sides.into_iter().filter(|side| side.2).map(move |(region, writes, _)| one((region, writes), row))
+            let one = move |(region, writes, _, by)| Touched::by_call(at(region, row), size.width, writes, by);
+            sides.clone().map(one)
         })
         .collect()
     }
@@ -364,7 +367,8 @@ impl Fill {
             Word::B16(_) => 2 * self.width,
             Word::B32(_) => 4 * self.width,
         };
-        let row = |y: u64| Touched::by_host(self.address + y * self.pitch, bytes, true, "fill");
+        let by = Caller::now().touches("write", "fill");
+        let row = |y: u64| Touched::by_call(self.address + y * self.pitch, bytes, true, &by);
         (0..self.height).map(row).collect()
     }
 

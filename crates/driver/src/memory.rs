@@ -423,7 +423,7 @@ pub fn free_later(ctx: &Ctx, at: &Arc<Stream>, address: u64) -> Result {
 /// Tells who looks at the order of streams that memory begins or ends in the order of a stream, by the call that this thread is in: who uses it before or later,
 /// uses something else.
 fn touch_all(ctx: &Ctx, at: &Stream, does: &'static str, a: &Allocated) -> Result {
-    let touched = ctx.rt.touched(|| vec![Touched::by_call(a.base, a.bytes, true, Caller::now().at(does))]);
+    let touched = ctx.rt.touched(|| vec![Touched::by_call(a.base, a.bytes, true, &Caller::now().touches(does, does))]);
     if touched.is_empty() { Ok(()) } else { ctx.result(at.rt().memory_touching(touched, |_| Ok(()))) }
 }
 

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::finding::{CheckReport, CheckSink, Finding, Footprint, FoundIn, Touched};
+use crate::finding::{CheckReport, CheckSink, Finding, Footprint, FoundAt, FoundIn, Touched};
 use crate::memory::DeviceMemory;
 
 /// A place in a queue: its number, and that of the place. Queue 0 is the host.
@@ -172,6 +172,6 @@ fn finding(a: &Touched, b: &Touched, memory: &DeviceMemory) -> Finding {
         a.at.does, data.what, data.offset, b.at.does
     );
     let fix = Some("let one stream wait for an event of the other one, or the host for the first");
-    let places = ((*a.at).clone(), Some((*b.at).clone()));
+    let places = (FoundAt::clone(&a.at), Some(FoundAt::clone(&b.at)));
     Finding { fix, ..Finding::new("race", "unordered", message, places, data) }
 }

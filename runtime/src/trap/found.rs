@@ -1,7 +1,6 @@
 //! Findings of a check as people read them: names for addresses, lines for spans.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use handloom_audit::Touched as Touches;
 use handloom_audit::init::{Decides, Source, Use};
@@ -17,7 +16,7 @@ use handloom_ir::types::{CLUSTER_STRIDE, Order, Scope, StateSpace};
 use super::Binding;
 use super::describe::{index_of, name_of};
 use super::report::{cuda_caller, cuda_line};
-use crate::finding::{Allocated, Finding, Footprint, FoundAt, FoundIn, FoundLine, Touched, opcode};
+use crate::finding::{Allocated, Finding, Footprint, FoundAt, FoundIn, FoundLine, Touched, TouchedAt, opcode};
 use crate::grid::Grid;
 use crate::memory::AllocKind;
 
@@ -68,15 +67,20 @@ fn of_malloc(offset: u64, size: u64, bytes: u32) -> FoundIn {
 
 /// What a launch touched, but for memory that kernels allocate.
 pub(crate) fn touched(all: &[Touches], grid: &Grid) -> Vec<Touched> {
-    let mut places: HashMap<Span, Arc<FoundAt>> = HashMap::new();
+    let mut places: HashMap<Span, TouchedAt> = HashMap::new();
     let one =
-        |t: &Touches| Touched::new(t, places.entry(t.place.site.span).or_insert_with(|| Arc::new(at(&t.place, grid))));
+        |t: &Touches| Touched::new(t, places.entry(t.place.site.span).or_insert_with(|| found(at(&t.place, grid))));
     all.iter().filter(|t| is_kept(t.addr, grid)).map(one).collect()
+}
+
+/// A place that is known.
+fn found(at: FoundAt) -> TouchedAt {
+    TouchedAt::new(move || at)
 }
 
 /// Where the areas lie that a launch was known to touch.
 pub(crate) fn places_of(known: &Footprint, grid: &Grid) {
-    let at = |area: &Area| is_kept(area.first(), grid).then(|| Arc::new(at(&area.place, grid)));
+    let at = |area: &Area| is_kept(area.first(), grid).then(|| found(at(&area.place, grid)));
     known.tell_places(at);
 }
 
