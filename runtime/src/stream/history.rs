@@ -100,6 +100,7 @@ impl History {
             let rest = done.touched.ranges().iter().filter(|t| !is_in(t)).cloned().collect();
             done.touched = Arc::new(Footprint::of(rest));
         }
+        self.done.retain(|done| done.touched.len() > 0);
     }
 
     /// The host itself touches memory now.
