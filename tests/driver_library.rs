@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
+use handloom_tests::programs;
 use handloom_tests::workspace::root;
 use object::read::elf::{ElfFile64, FileHeader, Sym};
 use object::{Endianness, elf};
@@ -20,15 +20,7 @@ const DOCUMENTED: (usize, usize) = (488, 365);
 
 /// The folder of the libraries.
 fn libraries() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        // Processes of several tests may do this at the same time: each links elsewhere and moves what it made here.
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("libraries");
-        let done = Command::new(root().join("ci/libraries")).args(["--profile", "test"]).arg(&folder).output();
-        let done = done.expect("ci/libraries can be started");
-        assert!(done.status.success(), "ci/libraries: {}", String::from_utf8_lossy(&done.stderr));
-        folder
-    })
+    programs::libraries(env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// Rows of the table: symbol, twin, and whether it works.
@@ -61,21 +53,7 @@ fn run_source(
     variables: &[(&str, &str)],
 ) -> Output {
     let folder = libraries();
-    let built = folder.join(format!("{name}-{library}"));
-    // Several tests run the same program: it is built once, since nobody can start what somebody writes.
-    static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    let mut known = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    if !known.contains(&built) {
-        let made = folder.join(format!("{name}-{library}.{}", std::process::id()));
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-Wall", "-Werror", "-Wno-unused-const-variable", "-o"]).arg(&made).args(options).arg(source);
-        cc.arg("-L").arg(folder).args([&format!("-l:{library}"), "-lpthread"]);
-        let done = cc.output().expect("the C compiler can be started");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        std::fs::rename(&made, &built).expect("the program can be moved");
-        known.insert(built.clone());
-    }
-    drop(known);
+    let built = programs::built(folder, library, (name, source), options);
     let mut run = Command::new("timeout");
     run.args(["-s", "KILL", "120"]).arg(&built).args(args).env("LD_LIBRARY_PATH", folder).env("HANDLOOM_CACHE", "off");
     run.envs(variables.iter().copied()).output().expect("the program can be started")
@@ -415,7 +393,7 @@ fn calls_that_are_refused() {
         "a fill that the program asked for is refused: 260 bytes",
         "byte 16 of an allocation",
         "[refused]",
-        "(program)\n",
+        "  fill   cuMemsetD32    (program) in `main`\n",
     ];
     assert!(texts.iter().all(|text| past.contains(text)), "{past}");
     let twice = run("twice", "memory");
@@ -437,7 +415,7 @@ fn work_of_several_streams() {
     for _ in 0..10 {
         assert_eq!(run("ordered"), "");
     }
-    let others = ["st.global.u32", "copy", "fill", "copy", "st.global.u32"];
+    let others = ["st.global.u32", "cuMemcpyHtoDAsync", "cuMemsetD32Async", "cuMemcpyDtoH", "st.global.u32"];
     let bytes = ["bytes 128..255", "bytes 0..255", "bytes 252..255", "bytes 0..255", "bytes 0..255"];
     for (which, (other, bytes)) in others.iter().zip(bytes).enumerate() {
         let told = run(&format!("unordered{which}"));

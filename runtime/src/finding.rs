@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 pub use handloom_audit::misuse::Wrong as MisuseClass;
 use handloom_audit::proof::{Area, Areas};
@@ -77,20 +78,54 @@ pub struct Touched {
     /// Only by atomics and other strong accesses that reach the whole device.
     pub is_strong: bool,
     /// Where.
-    pub at: Arc<FoundAt>,
+    pub at: TouchedAt,
+}
+
+/// Where memory was touched, which is looked up when somebody asks. A clone is the same.
+#[derive(Clone)]
+pub struct TouchedAt(Arc<LazyLock<FoundAt, LookUp>>);
+
+type LookUp = Box<dyn FnOnce() -> FoundAt + Send>;
+
+impl TouchedAt {
+    /// A place that a function finds.
+    pub fn new(look_up: impl FnOnce() -> FoundAt + Send + 'static) -> TouchedAt {
+        TouchedAt(Arc::new(LazyLock::new(Box::new(look_up))))
+    }
+}
+
+impl Deref for TouchedAt {
+    type Target = FoundAt;
+
+    fn deref(&self) -> &FoundAt {
+        &self.0
+    }
+}
+
+impl PartialEq for TouchedAt {
+    fn eq(&self, other: &TouchedAt) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for TouchedAt {}
+
+impl fmt::Debug for TouchedAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TouchedAt")
+    }
 }
 
 impl Touched {
     /// As an audit or a proof tells it.
-    pub(crate) fn new(range: &Range, at: &Arc<FoundAt>) -> Touched {
+    pub(crate) fn new(range: &Range, at: &TouchedAt) -> Touched {
         let Range { addr: address, bytes, writes, is_strong, .. } = *range;
-        Touched { address, bytes, writes, is_strong, at: Arc::clone(at) }
+        Touched { address, bytes, writes, is_strong, at: at.clone() }
     }
 
-    /// By a copy or a fill of the program, which has no place in a module.
-    pub fn by_host(address: u64, bytes: u64, writes: bool, statement: &str) -> Touched {
-        let at = FoundAt::of_program(if writes { "write" } else { "read" }, statement);
-        Touched { address, bytes, writes, is_strong: false, at: Arc::new(at) }
+    /// By a call of the program.
+    pub fn by_call(address: u64, bytes: u64, writes: bool, at: &TouchedAt) -> Touched {
+        Touched { address, bytes, writes, is_strong: false, at: at.clone() }
     }
 }
 
@@ -99,7 +134,7 @@ impl Touched {
 pub struct Footprint {
     areas: Areas,
     /// By area: where.
-    places: OnceLock<Vec<Option<Arc<FoundAt>>>>,
+    places: OnceLock<Vec<Option<TouchedAt>>>,
     all: OnceLock<Vec<Touched>>,
 }
 
@@ -126,7 +161,7 @@ impl Footprint {
     }
 
     /// Says of each area where it is touched; `None`: nobody wants to know.
-    pub(crate) fn tell_places(&self, of: impl FnMut(&Area) -> Option<Arc<FoundAt>>) {
+    pub(crate) fn tell_places(&self, of: impl FnMut(&Area) -> Option<TouchedAt>) {
         self.places.get_or_init(|| self.areas.list.iter().map(of).collect());
     }
 
@@ -265,6 +300,9 @@ pub struct FoundAt {
     /// File and line of the source, from `.loc`.
     #[serde(flatten, with = "source")]
     pub source: Option<(String, u32)>,
+    /// The line of the source that calls the code of that one, where functions were inlined: the outermost call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<FoundLine>,
     /// Its text.
     pub statement: String,
     /// The block.
@@ -277,6 +315,15 @@ pub struct FoundAt {
     /// `cta`, `gpu`; of a strong access.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_word")]
     pub scope: Option<Word>,
+}
+
+/// A line of a source.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FoundLine {
+    /// The file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
 }
 
 /// Bytes that a finding is about.
@@ -335,6 +382,11 @@ fn perhaps_word<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static st
 }
 
 impl FoundIn {
+    /// Bytes of an allocation of the program.
+    pub(crate) fn of_allocation(size: u64, offset: u64, bytes: u64) -> FoundIn {
+        FoundIn { what: "an allocation".into(), size, offset, bytes, element: None }
+    }
+
     /// `argument 2, 4096 bytes, bytes 0..3`.
     fn text(&self) -> String {
         if self.bytes == 0 {
@@ -353,28 +405,46 @@ const PROGRAM: &str = "(program)";
 impl FoundAt {
     /// Somewhere in the program. `does`: what it does there.
     pub(crate) fn of_program(does: Word, statement: &str) -> FoundAt {
+        FoundAt::of_call(does, statement, None)
+    }
+
+    /// A call of the program, and its line, if that is known.
+    pub fn of_call(does: Word, call: &str, source: Option<(String, u32)>) -> FoundAt {
         FoundAt {
             does,
             file: PROGRAM.to_owned(),
             line: 1,
             column: 1,
-            source: None,
-            statement: statement.to_owned(),
+            source,
+            caller: None,
+            statement: call.to_owned(),
             block: [0; 3],
             thread: [0; 3],
             order: "weak",
             scope: None,
         }
     }
+
+    /// Whether it is of what the host did, and has no place in a module.
+    pub fn is_of_program(&self) -> bool {
+        self.file == PROGRAM
+    }
 }
 
 impl Finding {
-    /// That a program never freed memory that it allocated, of so many bytes.
-    pub fn never_freed(address: u64, bytes: u64) -> Finding {
-        let what = "an allocation".to_owned();
+    /// That a program never freed memory that it allocated, of so many bytes. `made`: the call that did it, if it is known.
+    pub fn never_freed(address: u64, bytes: u64, made: Option<FoundAt>) -> Finding {
         let message = format!("{bytes} bytes at {address:#x} that the program allocated are never freed");
-        let data = FoundIn { what, size: bytes, bytes, ..FoundIn::default() };
-        Finding::new("leak", "malloc", message, (FoundAt::of_program("make", "allocation"), None), data)
+        let data = FoundIn::of_allocation(bytes, 0, bytes);
+        let made = made.unwrap_or_else(|| FoundAt::of_program("make", "allocation"));
+        Finding::new("leak", "malloc", message, (made, None), data)
+    }
+
+    /// That a call of the program copies bytes to the host of which nobody has written any: so many from an offset of an allocation.
+    pub fn copied_unwritten(size: u64, offset: u64, bytes: u64, copy: FoundAt) -> Finding {
+        let data = FoundIn::of_allocation(size, offset, bytes);
+        let message = format!("what nobody wrote of {}+{offset} is copied to the host", data.what);
+        Finding::new("uninitialised", "result", message, (copy, None), data)
     }
 
     /// A finding that stands for itself alone, and of which no more is known.
@@ -390,7 +460,7 @@ impl Finding {
 
     /// Whether it is of what the host did, and of no launch.
     pub fn is_of_host(&self) -> bool {
-        self.second.is_none() && self.first.file == PROGRAM
+        self.first.is_of_program() && self.second.as_ref().is_none_or(FoundAt::is_of_program)
     }
 
     /// The report for a person: lines without a newline at the end.
@@ -404,13 +474,12 @@ impl Finding {
             let [x, y, z] = at.block;
             let [tx, ty, tz] = at.thread;
             let (statement_of, source_of, place_of) = (opcode(&at.statement), at.source(), at.place());
-            let who = match at.file.as_str() {
-                PROGRAM => String::new(),
-                _ => format!("  block ({x},{y},{z}) thread ({tx},{ty},{tz})"),
-            };
+            let who = format!("  block ({x},{y},{z}) thread ({tx},{ty},{tz})");
+            let who = if at.is_of_program() { String::new() } else { who };
             let line =
                 format!("  {:6} {statement_of:statement$}  {source_of:source$}  {place_of:place$}{who}", at.does);
             lines.push(line.trim_end().to_owned());
+            lines.extend(at.caller.iter().map(|FoundLine { file, line }| format!("  from   {file}:{line}")));
         }
         lines.push(format!("  data   {}", self.data.text()));
         lines.extend(names::notes([self.message.as_str()]).iter().map(|name| format!("  name   {name}")));
@@ -428,14 +497,16 @@ impl Finding {
     /// Whether another one is the same pair of places, for the same reason.
     pub fn is_same(&self, other: &Finding) -> bool {
         let key = |f: &Finding| {
-            let at = |at: &FoundAt| (at.file.clone(), at.line, at.column);
+            let source = |at: &FoundAt| at.source.clone().filter(|_| at.is_of_program());
+            let at = |at: &FoundAt| (at.file.clone(), at.line, at.column, source(at));
             let (a, b) = (at(&f.first), f.second.as_ref().map(at));
             let places = match b {
                 Some(b) if b < a => (b, Some(a)),
                 b => (a, b),
             };
-            // What the host does alone has no place: what is said of it tells it apart.
-            (f.kind, f.class, places, f.is_of_host().then(|| f.message.clone()))
+            // What the host does alone and has no place is told apart by what is said of it.
+            let is_placeless = f.is_of_host() && f.first.source.is_none();
+            (f.kind, f.class, places, is_placeless.then(|| f.message.clone()))
         };
         key(self) == key(other)
     }
@@ -443,7 +514,12 @@ impl Finding {
 
 impl FoundAt {
     fn place(&self) -> String {
-        if self.file == PROGRAM { self.file.clone() } else { format!("{}:{}", self.file, self.line) }
+        match self.statement.split_once(' ') {
+            // The function, where that is all that is known of the place of a call.
+            Some((_, function)) if self.is_of_program() => format!("{PROGRAM} {function}"),
+            None if self.is_of_program() => PROGRAM.to_owned(),
+            _ => format!("{}:{}", self.file, self.line),
+        }
     }
 
     fn source(&self) -> String {

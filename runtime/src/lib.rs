@@ -51,10 +51,10 @@ pub use children::DeviceFacts;
 pub use device::{Device, DeviceBuffer, HostBuffer};
 pub use error::{ErrorKind, Lack, NoRoom, Wrong};
 pub use finding::{
-    Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Counts, Finding, FoundAt, FoundIn,
+    Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Counts, Finding, FoundAt, FoundIn, FoundLine,
     MisuseClass, Options as RaceOptions,
 };
-pub use finding::{Footprint, Touched};
+pub use finding::{Footprint, Touched, TouchedAt};
 pub use grid::LaunchReport;
 pub use handloom_codegen::{Failure, Stage};
 pub use handloom_interp::AsyncOrder;

@@ -21,6 +21,7 @@ pub mod kernel;
 pub mod listing;
 pub mod litmus;
 pub mod matrix;
+pub mod programs;
 pub mod reference;
 pub mod workspace;
 

@@ -9,7 +9,7 @@ use crate::context::{Cx, Told, duplicate, index};
 use crate::gates;
 use crate::globals::{body_var, lasting_space, numbered_variable};
 use crate::layout::{element, shape, small};
-use crate::module::{Body, LabelId, LocalKind, LocalVar, RegId, Stmt, SymbolId, VarId};
+use crate::module::{Body, LabelId, LocalKind, LocalVar, RegId, SourceAt, Stmt, SymbolId, VarId};
 use crate::names::{Bind, Scopes};
 use crate::params::{Of, Param, Signature, signature};
 use crate::scope::BodyCx;
@@ -172,9 +172,11 @@ impl<'a> BodyCx<'_, 'a> {
                 self.scopes.leave();
                 self.depth -= 1;
             }
-            ast::Stmt::Loc { file, line, span, .. } => {
-                let line = u32::try_from(*line).unwrap_or(u32::MAX);
-                self.body.stmts.push(Stmt::Loc { file: *file, line, span: *span });
+            ast::Stmt::Loc { file, line, column, inlined, span } => {
+                let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+                let at = |file, line, column| SourceAt { file, line: number(line), column: number(column) };
+                let inlined_at = inlined.as_ref().map(|i| at(i.file, i.line, i.column));
+                self.body.stmts.push(Stmt::Loc { at: at(*file, *line, *column), inlined_at, span: *span });
             }
             ast::Stmt::Pragma(p) => {
                 let kept = p.strings.iter().filter(|s| !is_idle_pragma(s.text));

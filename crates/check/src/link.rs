@@ -201,7 +201,9 @@ impl Linker {
                 Stmt::Inst(i) => {
                     i.dst.iter_mut().chain(&mut i.src).for_each(|o| self.rewrite_operand(o, remap));
                 }
-                Stmt::Loc { file, .. } => *file = remap.file(*file),
+                Stmt::Loc { at, inlined_at, .. } => {
+                    std::iter::once(at).chain(inlined_at).for_each(|at| at.file = remap.file(at.file));
+                }
                 Stmt::Label(_) | Stmt::Pragma(_) => {}
             }
         }

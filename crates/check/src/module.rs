@@ -220,6 +220,17 @@ pub enum LocalKind {
     Result(u32),
 }
 
+/// A place in a source file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SourceAt {
+    /// Number as in `.file`.
+    pub file: u64,
+    /// Line of that file, from 1.
+    pub line: u32,
+    /// Column of that line.
+    pub column: u32,
+}
+
 /// A statement.
 #[derive(Clone, Debug)]
 pub enum Stmt {
@@ -227,12 +238,12 @@ pub enum Stmt {
     Label(LabelId),
     /// An instruction.
     Inst(Box<Inst>),
-    /// `.loc`: file number and line.
+    /// `.loc`.
     Loc {
-        /// Number as in `.file`.
-        file: u64,
-        /// Line of that file, from 1.
-        line: u32,
+        /// The line of the source.
+        at: SourceAt,
+        /// Where the function that it is in was inlined.
+        inlined_at: Option<SourceAt>,
         /// The directive.
         span: Span,
     },

@@ -138,11 +138,14 @@ fn location(at: &FoundAt) -> Value {
     };
     let [x, y, z] = at.block;
     let [tx, ty, tz] = at.thread;
-    let text = format!(
-        "{}: `{}` at {}:{} by block ({x},{y},{z}) thread ({tx},{ty},{tz})",
-        at.does, at.statement, at.file, at.line
-    );
-    location["message"] = json!({ "text": text });
+    let text = if at.is_of_program() {
+        format!("{}: {} by the program", at.does, at.statement)
+    } else {
+        let who = format!("block ({x},{y},{z}) thread ({tx},{ty},{tz})");
+        format!("{}: `{}` at {}:{} by {who}", at.does, at.statement, at.file, at.line)
+    };
+    let from = at.caller.as_ref().map_or(String::new(), |caller| format!(", from {}:{}", caller.file, caller.line));
+    location["message"] = json!({ "text": format!("{text}{from}") });
     location
 }
 

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use clap::Args as ClapArgs;
 
 use handloom_ir::simt::Counting;
-use handloom_runtime::{AsyncOrder, user_folder};
+use handloom_runtime::{AsyncOrder, Backend, user_folder};
 
-use crate::args::{AsyncArg, BoundsArg, FindArgs, Seeds, seconds, seeds};
+use crate::args::{AsyncArg, BackendArg, BoundsArg, FindArgs, Seeds, seconds, seeds};
 use crate::documents::{Case, Trapped};
 use crate::findings::Collected;
-use crate::notes::{Notes, Read, Summary};
+use crate::notes::{FINDINGS, Notes, Read, Summary};
 use crate::outputs::{Store, open_all};
 use crate::profile::Reports;
 use crate::program::{self, Signals, Why};
@@ -54,6 +54,9 @@ pub struct ExecArgs {
     /// How strictly compiled code checks addresses. Default: exact.
     #[arg(long, value_enum)]
     pub bounds: Option<BoundsArg>,
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
+    #[arg(long, value_enum)]
+    pub backend: Option<BackendArg>,
     /// Order of scheduling. Default: 0, which is ascending.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -142,7 +145,7 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
     if first.why == Some(Why::Time) {
         out.error(&first.late);
     }
-    let mut read = first.notes.read(asked.empty(), &args.checks, seed, first.case(args, None));
+    let mut read = first.notes.read(asked.empty(), &args.checks, seed, (first.case(args, None), first.why.is_some()));
     let mut ends = Ends { own: first.own, is_past: first.is_past, why: first.why };
     if let Some(seeds) = args.many_seeds.filter(|_| !read.is_enough() && signals.ending().is_none()) {
         place.run_others(seeds, &mut read, &mut ends, out)?;
@@ -259,7 +262,7 @@ impl Place<'_> {
         // Nobody waits for one of many whose command was told to end.
         let is_unwanted = || is_quiet && signals.ending().is_some();
         let mut is_enough = || is_unwanted() || args.checks.first && notes.has_finding(asked, &mut looked);
-        let (status, why) = program::wait(child, signals, args.timeout, &mut is_enough)
+        let (status, why) = program::wait(child, &notes.mark(), signals, args.timeout, &mut is_enough)
             .map_err(|e| Failure::file(format!("cannot wait for the program: {}", reason(&e))))?;
         let own = status.code().and_then(|c| u8::try_from(c).ok());
         let by_signal = || status.signal().and_then(|s| u8::try_from(s).ok()).map(|s| 128 + s);
@@ -283,7 +286,8 @@ impl Place<'_> {
             let Some(ran) = ran else { return Ok(false) };
             let ran = ran?.map_err(|(_, why)| Failure::file(why))?;
             n_ran += 1;
-            read.join(ran.notes.read(self.asked.empty(), &args.checks, ran.seed, ran.case(args, ran.seed)));
+            let program = (ran.case(args, ran.seed), ran.why.is_some());
+            read.join(ran.notes.read(self.asked.empty(), &args.checks, ran.seed, program));
             let with = ran.seed.map_or_else(String::new, |seed| format!("with seed {seed} "));
             if ran.why == Some(Why::Time) {
                 out.error(&format!("{with}{}", ran.late));
@@ -379,7 +383,7 @@ fn environment(
     if let Some(cache) = user_folder() {
         command.env("TRITON_CACHE_DIR", cache.join("triton"));
     }
-    command.env("HANDLOOM_FINDINGS", &notes.file);
+    command.env(FINDINGS, &notes.file);
     let mut set = |name: &str, value: Option<OsString>| {
         if let Some(value) = value {
             command.env(name, value);
@@ -392,6 +396,7 @@ fn environment(
     set("HANDLOOM_THREADS", args.threads.and_then(|n| text(n.to_string())));
     let bounds = |b| if b == BoundsArg::Exact { "exact" } else { "contained" };
     set("HANDLOOM_BOUNDS", args.bounds.and_then(|b| text(bounds(b).to_owned())));
+    set("HANDLOOM_BACKEND", args.backend.map(|b| Backend::from(b).name().into()));
     set("HANDLOOM_SEED", seed.or(args.seed).and_then(|n| text(n.to_string())));
     set("HANDLOOM_ASYNC_ORDER", args.async_order.map(|o| AsyncOrder::from(o).name().into()));
     set("HANDLOOM_OPEN_ADDRESSES", args.open_addresses.then(|| "1".into()));

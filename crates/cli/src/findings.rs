@@ -63,6 +63,8 @@ pub struct Collected {
     list: Vec<Found>,
     traps: Vec<SeedTrap>,
     unchecked: Vec<String>,
+    /// Why something was not checked at all.
+    missed: BTreeSet<String>,
     launches: usize,
     /// Runs with different seeds, and the seed of this one.
     seeds: usize,
@@ -214,13 +216,14 @@ impl Collected {
         self.cases.extend(other.cases);
         self.suppressed += other.suppressed;
         self.unchecked.extend(other.unchecked);
+        self.missed.extend(other.missed);
         self.launches += other.launches;
         self.seeds += other.seeds;
     }
 
     /// Notes why something was not checked.
     pub fn not_checked(&mut self, why: String) {
-        self.unchecked.push(why);
+        self.missed.insert(why);
     }
 
     /// How many there are of each kind, as `race`.
@@ -263,7 +266,10 @@ impl Collected {
         for why in self.unchecked.iter().collect::<BTreeSet<_>>() {
             out.error(&format!("the check ended before the launch did, and there may be more to find: {why}"));
         }
-        match (self.list.is_empty() && self.traps.is_empty(), self.unchecked.is_empty()) {
+        for why in &self.missed {
+            out.error(&format!("not all was checked: {why}"));
+        }
+        match (self.list.is_empty() && self.traps.is_empty(), self.unchecked.is_empty() && self.missed.is_empty()) {
             (false, _) => Status::Found,
             (true, false) => Status::File,
             (true, true) => Status::Done,

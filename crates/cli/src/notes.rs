@@ -4,18 +4,23 @@
 //! so that those which the program did not wait for are known. What a process counted, and its trace, are files of their own.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read as _, Seek, SeekFrom};
 use std::path::PathBuf;
 
+use handloom_diag::names;
 use handloom_profile::{Part, join};
 use handloom_runtime::{CheckReport, Finding};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::args::FindArgs;
 use crate::documents::{Case, NotedTrap};
 use crate::findings::Collected;
-use crate::report::{Failure, Out, Status, reason};
+use crate::report::{Failure, Format, Out, Status, reason};
+
+/// The variable by which the libraries of a program find the file.
+pub const FINDINGS: &str = "HANDLOOM_FINDINGS";
 
 /// The file in which the libraries of all processes of the program note what they found.
 pub struct Notes {
@@ -30,13 +35,9 @@ pub struct Notes {
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Note {
     /// A kernel stopped.
-    Trap {
-        code: String,
-        #[serde(default)]
-        trap: Option<NotedTrap>,
-    },
-    /// An image was refused, so that its kernels cannot run.
-    Refused { code: String },
+    Trap(Trap),
+    /// Something kept kernels from running: why.
+    Refused { why: String },
     /// A launch that is to be checked was given.
     Given,
     /// A check found something for the first time in a process, which gave it a number.
@@ -47,6 +48,60 @@ enum Note {
     Checked { seed: u64, unchecked: Option<String> },
     /// So many launches were counted, and that was written.
     Counted { launches: u64 },
+}
+
+/// A kernel stopped.
+#[derive(Deserialize)]
+struct Trap {
+    code: String,
+    /// Its name.
+    #[serde(default)]
+    entry: Option<String>,
+    #[serde(default)]
+    trap: Option<serde_json::Value>,
+    /// The report for a person.
+    #[serde(default)]
+    text: String,
+}
+
+/// Traps of one place, of runs with different seeds.
+struct Stopped {
+    trap: Trap,
+    /// How many there were.
+    times: usize,
+    /// The seed of the first one, if there are several.
+    seed: Option<u64>,
+    /// With how many seeds they were seen.
+    seeds: usize,
+}
+
+impl Stopped {
+    fn is_same(&self, other: &Stopped) -> bool {
+        let key = |of: &Stopped| {
+            let fields = of.trap.trap.as_ref().map(|trap| ["kind", "file", "line", "column"].map(|f| trap[f].clone()));
+            (of.trap.code.clone(), of.trap.entry.clone(), fields)
+        };
+        key(self) == key(other)
+    }
+}
+
+/// A trap as JSON: the object of a launch that stopped, with the error that calls of the program returned.
+#[derive(Serialize)]
+struct Object<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    demangled: Option<String>,
+    status: &'static str,
+    code: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trap: Option<&'a serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seeds: Option<usize>,
 }
 
 impl Notes {
@@ -63,13 +118,27 @@ impl Notes {
         Ok(Notes { folder, file })
     }
 
-    /// What was noted, added to what is collected. `seed`: the one of several that the program ran with. `program` is what documents say of the program itself.
-    pub fn read(&self, mut collected: Collected, args: &FindArgs, seed: Option<u64>, program: Case) -> Read {
+    /// What the environment of the program, and of all that it starts, has and that of no other.
+    pub fn mark(&self) -> OsString {
+        let mut mark = OsString::from(format!("{FINDINGS}="));
+        mark.push(&self.file);
+        mark
+    }
+
+    /// What was noted, added to what is collected. `seed`: the one of several that the program ran with. `program` is what documents say of the program itself;
+    /// `is_stopped`: it was not to end by itself, nor were its launches.
+    pub fn read(
+        &self,
+        mut collected: Collected,
+        args: &FindArgs,
+        seed: Option<u64>,
+        (program, is_stopped): (Case, bool),
+    ) -> Read {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let notes = text.lines().filter_map(|l| serde_json::from_str(l).ok());
         seed.into_iter().for_each(|seed| collected.begin(seed));
-        let mut read = Read::of(notes, collected, args.check.is_some());
-        if args.check.is_some() && read.left > 0 {
+        let mut read = Read::of(notes, collected, seed, args.check.is_some());
+        if args.check.is_some() && read.left > 0 && !is_stopped {
             let (s, was) = if read.left == 1 { ("", "was") } else { ("es", "were") };
             let with = seed.map_or_else(String::new, |seed| format!(" with seed {seed}"));
             read.collected.not_checked(format!("{} launch{s} {was} not over when the program ended{with}", read.left));
@@ -148,8 +217,12 @@ fn counted(n: usize, what: &str, which: &str) -> String {
 
 /// All notes together.
 pub struct Read {
-    traps: Vec<String>,
+    traps: Vec<Stopped>,
     collected: Collected,
+    /// The seed of the first run, if there are several.
+    seed: Option<u64>,
+    /// How many runs there were.
+    runs: usize,
     /// Launches that were given and whose end nobody noted.
     left: u64,
 }
@@ -157,8 +230,17 @@ pub struct Read {
 impl Read {
     /// Adds what was noted with another seed.
     pub fn join(&mut self, other: Read) {
-        self.traps.extend(other.traps);
+        for new in other.traps {
+            match self.traps.iter_mut().find(|known| known.is_same(&new)) {
+                Some(known) => {
+                    known.times += new.times;
+                    known.seeds += new.seeds;
+                }
+                None => self.traps.push(new),
+            }
+        }
         self.collected.join(other.collected);
+        self.runs += other.runs;
         self.left += other.left;
     }
 
@@ -167,42 +249,76 @@ impl Read {
         self.collected.is_enough()
     }
 
+    /// Tells of traps what the program has not told itself.
+    fn report_traps(&self, out: &mut Out) {
+        for Stopped { trap, seed, seeds, .. } in &self.traps {
+            let of_seeds = |n: usize| (self.runs > 1).then_some(n);
+            if out.format == Format::Json && out.document.is_none() {
+                let entry = trap.entry.as_deref();
+                out.json(&Object {
+                    entry,
+                    demangled: entry.and_then(names::readable),
+                    status: "trap",
+                    code: &trap.code,
+                    trap: trap.trap.as_ref(),
+                    seed: *seed,
+                    seen: of_seeds(*seeds),
+                    seeds: of_seeds(self.runs),
+                });
+            } else if let Some(seed) = seed.filter(|_| self.runs > 1) {
+                // Only the first run has a standard error of its own.
+                if Some(seed) != self.seed && !trap.text.is_empty() {
+                    out.say(&trap.text);
+                }
+                out.note(&format!("{} seen with {seeds} of {} seeds; replay: --seed {seed}", trap.code, self.runs));
+            }
+        }
+    }
+
     /// Tells what was found: findings of checks in full, then all of it in a line. Returns what that means for the command.
     pub fn report(&self, args: &FindArgs, out: &mut Out) -> Summary {
+        self.report_traps(out);
         let status = self.collected.report(args, out);
         let mut parts =
             self.collected.kinds().into_iter().map(|(kind, n)| counted(n, "finding", kind)).collect::<Vec<_>>();
         if !self.traps.is_empty() {
-            let mut codes: Vec<&str> = self.traps.iter().map(String::as_str).collect();
+            let mut codes: Vec<&str> = self.traps.iter().map(|stopped| stopped.trap.code.as_str()).collect();
             codes.sort_unstable();
             codes.dedup();
-            parts.push(counted(self.traps.len(), "trap", &codes.join(", ")));
+            let times = self.traps.iter().map(|stopped| stopped.times).sum();
+            parts.push(counted(times, "trap", &codes.join(", ")));
         }
         if !parts.is_empty() {
-            let first =
-                self.traps.first().map_or(String::new(), |code| format!("; `handloom explain {code}` says more"));
+            let first = self
+                .traps
+                .first()
+                .map_or(String::new(), |stopped| format!("; `handloom explain {}` says more", stopped.trap.code));
             out.say(&format!("handloom: {}{first}", parts.join("; ")));
         }
         Summary { checks: status, has_traps: !self.traps.is_empty(), left: self.left }
     }
 
-    fn of(notes: impl Iterator<Item = Note>, collected: Collected, is_checked: bool) -> Read {
-        let mut read = Read { traps: Vec::new(), collected, left: 0 };
+    fn of(notes: impl Iterator<Item = Note>, collected: Collected, seed: Option<u64>, is_checked: bool) -> Read {
+        let mut read = Read { traps: Vec::new(), collected, seed, runs: 1, left: 0 };
         let mut known: HashMap<(u32, usize), Finding> = HashMap::new();
         let (mut launch, mut given, mut over) = (CheckReport::default(), 0_u64, 0_u64);
         let mut last_seed = 0;
         for note in notes {
             match note {
-                Note::Trap { code, trap } => {
-                    if let Some(trap) = trap {
-                        let trap = Some(trap.into());
-                        read.collected.add_case(Case { what: "launch", entry: code.clone(), seconds: 0.0, trap });
+                Note::Trap(trap) => {
+                    let noted = trap.trap.clone().and_then(|trap| serde_json::from_value::<NotedTrap>(trap).ok());
+                    if let Some(noted) = noted {
+                        let entry = trap.entry.as_ref().unwrap_or(&trap.code).clone();
+                        let trap = Some(noted.into());
+                        read.collected.add_case(Case { what: "launch", entry, seconds: 0.0, trap });
                     }
-                    read.traps.push(code);
+                    let new = Stopped { trap, times: 1, seed, seeds: 1 };
+                    match read.traps.iter_mut().find(|known| known.is_same(&new)) {
+                        Some(known) => known.times += 1,
+                        None => read.traps.push(new),
+                    }
                 }
-                Note::Refused { code } if is_checked => {
-                    read.collected.not_checked(format!("an image was refused ({code}), and none of its kernels ran"));
-                }
+                Note::Refused { why } if is_checked => read.collected.not_checked(why),
                 Note::Refused { .. } => {}
                 Note::Given => given += 1,
                 Note::Finding { pid, number, found } => {

@@ -1,7 +1,9 @@
 //! A program while it runs: its signals, its end, and what ends it before.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -76,25 +78,34 @@ impl Signals {
     }
 }
 
-/// Waits for the program, and passes signals on meanwhile. It is stopped, with all programs that it started, when its time is over or `is_enough`.
+/// Waits for the program, and passes signals on meanwhile. It is stopped, with all programs that it started, when its time is over or `is_enough`. `mark` is
+/// what their environment has and that of no other program.
 ///
 /// # Errors
 /// The host refuses a thread.
 pub fn wait(
     mut child: Child,
+    mark: &OsStr,
     signals: &Signals,
     limit: Option<Duration>,
     is_enough: &mut dyn FnMut() -> bool,
 ) -> std::io::Result<(ExitStatus, Option<Why>)> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let end_at = limit.and_then(|limit| Instant::now().checked_add(limit));
+    let is_late = |now: Instant| end_at.is_some_and(|end| now >= end);
     let (ended, end) = mpsc::channel();
     std::thread::Builder::new().name("handloom-wait".into()).spawn(move || ended.send(child.wait()))?;
     // Why it is stopped, by which signal next, and when.
     let mut stopping: Option<(Why, Signal, Instant)> = None;
     loop {
         match end.recv_timeout(TICK) {
-            Ok(status) => return Ok((status?, stopping.map(|(why, ..)| why))),
+            Ok(status) => {
+                // What it started may go on without it.
+                if stopping.is_some() || is_late(Instant::now()) {
+                    end_rest(mark);
+                }
+                return Ok((status?, stopping.map(|(why, ..)| why)));
+            }
             Err(mpsc::RecvTimeoutError::Timeout) => pid.into_iter().for_each(|pid| signals.pass_on(pid)),
             Err(mpsc::RecvTimeoutError::Disconnected) => return Err(std::io::Error::other("its watcher is gone")),
         }
@@ -102,36 +113,64 @@ pub fn wait(
         if stopping.is_none() {
             stopping = match () {
                 () if is_enough() => Some((Why::Enough, Signal::TERM, now)),
-                () if end_at.is_some_and(|end| now >= end) => Some((Why::Time, Signal::TERM, now + PATIENCE)),
+                () if is_late(now) => Some((Why::Time, Signal::TERM, now + PATIENCE)),
                 () => None,
             };
         }
         if let Some((_, signal, at)) = &mut stopping
             && now >= *at
         {
-            for pid in pid.into_iter().flat_map(family) {
-                // It may have ended just now.
-                let _ = kill_process(pid, *signal);
-            }
+            tell(&family(pid, mark), *signal);
             (*signal, *at) = (Signal::KILL, now + PATIENCE);
         }
     }
 }
 
-/// A process and all that it started, and those started, as far as they still belong to them.
-fn family(first: Pid) -> Vec<Pid> {
+/// Sends a signal to processes.
+fn tell(all: &[Pid], signal: Signal) {
+    for pid in all {
+        // It may have ended just now.
+        let _ = kill_process(*pid, signal);
+    }
+}
+
+/// Ends what a program that has ended started and that goes on: first each is told to end, later those that do not want to are ended.
+fn end_rest(mark: &OsStr) {
+    for signal in [Signal::TERM, Signal::KILL] {
+        tell(&family(None, mark), signal);
+        let begin = Instant::now();
+        while !family(None, mark).is_empty() {
+            if begin.elapsed() >= PATIENCE {
+                break;
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+}
+
+/// A process and all whose environment has a mark, and all that these started, and those started, but for those that have ended and that nobody waits for.
+fn family(first: Option<Pid>, mark: &OsStr) -> Vec<Pid> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    let mut all: Vec<i32> = first.into_iter().map(|pid| pid.as_raw_nonzero().get()).collect();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        // The number of the parent is the second word after the name, which is in parentheses.
+        // State and number of the parent are the first two words after the name, which is in parentheses.
         let text = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let parent = text.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        let mut words = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+        if words.next() == Some("Z") {
+            continue;
+        }
+        let parent = words.next().and_then(|word| word.parse().ok());
         children.entry(parent.unwrap_or(0)).or_default().push(pid);
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes()) && !all.contains(&pid) {
+            all.push(pid);
+        }
     }
-    let mut all = vec![first.as_raw_nonzero().get()];
     let mut next = 0;
     while let Some(pid) = all.get(next) {
-        all.extend(children.remove(pid).unwrap_or_default());
+        let more = children.remove(pid).unwrap_or_default();
+        all.extend(more.into_iter().filter(|pid| !all.contains(pid)).collect::<Vec<_>>());
         next += 1;
     }
     all.into_iter().filter_map(Pid::from_raw).collect()

@@ -1,8 +1,8 @@
 //! Files of suppressions: findings that are known and are not to be told.
 //!
 //! A line is `suppress KIND CLASS PLACE [PLACE]`, as `--gen-suppressions` writes it below a finding: the kind and class of the finding and the lines of
-//! its places, `FILE:LINE`, those of the source where they are known. `*` stands for anything, in a place for any line: `FILE:*`. One place is either of two. A file is named by its path or the
-//! end of it. What follows a `#`, and empty lines, are comments.
+//! its places, `FILE:LINE`, those of the source where they are known. `*` stands for anything, in a place for any line: `FILE:*`, in a file for any part of its path. One place is either of
+//! two. A file is named by its path or the end of it. What follows a `#`, and empty lines, are comments.
 
 use handloom_runtime::{Finding, FoundAt};
 
@@ -91,10 +91,26 @@ impl Suppression {
 fn is_at(place: Option<&(String, Option<u32>)>, at: &FoundAt) -> bool {
     let Some((file, line)) = place else { return true };
     let is = |path: &str, number: u32| {
-        let ends = path == file || path.strip_suffix(file.as_str()).is_some_and(|rest| rest.ends_with('/'));
-        ends && line.is_none_or(|line| line == number)
+        let mut ends = std::iter::once(path).chain(path.match_indices('/').map(|(at, _)| &path[at + 1..]));
+        ends.any(|end| fits(file, end)) && line.is_none_or(|line| line == number)
     };
-    is(&at.file, at.line) || at.source.as_ref().is_some_and(|(path, number)| is(path, *number))
+    let sources = at.source.iter().map(|(path, number)| (path, *number));
+    let mut sources = sources.chain(at.caller.iter().map(|caller| (&caller.file, caller.line)));
+    is(&at.file, at.line) || sources.any(|(path, number)| is(path, number))
+}
+
+/// Whether a text is the pattern, of which each `*` stands for any text.
+fn fits(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        // The first place leaves most for what follows.
+        let Some((_, after)) = text.split_once(part) else { return false };
+        text = after;
+    }
+    text.ends_with(last)
 }
 
 /// The line that leaves out a finding.
@@ -119,6 +135,17 @@ mod tests {
         assert_eq!(parse("suppress * * k.cu:*").unwrap().places, [Some(("k.cu".into(), None))]);
         for wrong in ["suppress race unordered", "race unordered k.cu:3", "suppress race unordered k.cu", "suppress"] {
             assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+    #[test]
+    fn stars_in_files_stand_for_any_text() {
+        for pattern in ["k.cu", "*.cu", "k*", "*", "a/*/k.cu", "a*b*k.cu", "*/b/*", "**"] {
+            assert!(fits(pattern, if pattern.contains(['a', 'b', '/']) { "a/b/k.cu" } else { "k.cu" }), "{pattern}");
+        }
+        for (pattern, text) in
+            [("k.cu", "kk.cu"), ("*.cu", "k.cu.h"), ("a/*/k.cu", "a/k.cu"), ("k*u", "k"), ("kk*k", "kk")]
+        {
+            assert!(!fits(pattern, text), "{pattern}");
         }
     }
 }

@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-use handloom_runtime::{Allocated, Check, CheckReport, CheckSink, Finding, MemoryError};
+use handloom_ir::trap::TrapKind;
+use handloom_runtime::words::quoted;
+use handloom_runtime::{
+    Allocated, Check, CheckReport, CheckSink, DeviceMemory, Finding, Found, MemoryError, TrapReport,
+};
 
+use crate::caller::Caller;
 use crate::code::Code;
 use crate::process::{Process, process, say};
 
@@ -54,13 +59,55 @@ pub fn given(process: &Process) {
 /// A call of the program names memory that is not there, which a check of memory tells. Gives the error that the call returns.
 pub fn refused(does: &'static str, why: &MemoryError) -> Code {
     if let Ok(process) = process()
-        && process.config.check.is_some_and(|check| check.checks.has(Check::Memory))
-        && let Some(finding) = why.finding(does)
+        && process.config.checks(Check::Memory)
     {
-        process
-            .note(&found(process, "", &CheckReport { findings: vec![finding], ..CheckReport::default() }).join("\n"));
+        let freed = match why {
+            MemoryError::Freed { allocation, .. } => process.calls.freed(allocation.base),
+            _ => None,
+        };
+        if let Some(finding) = why.finding(does, Caller::now().at(does), freed) {
+            tell_found(process, vec![finding]);
+        }
     }
     why.kind().into()
+}
+
+/// Something kept kernels of the program from running, so that they are not checked.
+pub fn not_run(why: &str) {
+    if let Ok(process) = process() {
+        process.note(&format!("{{\"event\":\"refused\",\"why\":{}}}", quoted(why)));
+    }
+}
+
+/// A call of the program copies bytes of a device to the host of which nobody has written any, which a check of what nobody wrote tells. `from`: the ranges.
+pub fn copied(memory: &DeviceMemory, from: &[(u64, u64)]) {
+    let is_blank = |(address, bytes): &(u64, u64)| memory.is_blank(*address, *bytes);
+    if let Ok(process) = process()
+        && let (Some((first, _)), Some((last, bytes))) = (from.first(), from.last())
+        && from.iter().all(is_blank)
+        && let Some((base, size)) = memory.range_of(*first)
+    {
+        let at = Caller::now().at("copy");
+        tell_found(process, vec![Finding::copied_unwritten(size, first - base, last + bytes - first, at)]);
+    }
+}
+
+/// A kernel has stopped at memory that a call of the program had freed, if it has: told beside the trap.
+pub fn stopped(process: &Process, trap: &TrapReport) {
+    if process.config.checks(Check::Memory)
+        && trap.kind() == TrapKind::OutOfBounds
+        && let Some(address) = trap.trap().address
+        && let Some(gpu) = process.gpu_of(address)
+        && let Found::Freed(a) = gpu.device.memory().find(address)
+        && let Some(freed) = process.calls.freed(a.base)
+    {
+        tell_found(process, vec![trap.after_free(freed, (a.base, a.size))]);
+    }
+}
+
+/// Tells findings of no launch.
+fn tell_found(process: &Process, findings: Vec<Finding>) {
+    process.note(&found(process, "", &CheckReport { findings, ..CheckReport::default() }).join("\n"));
 }
 
 /// Memory that kernels allocated and that nobody has freed, if the program asked for leaks.
@@ -82,9 +129,9 @@ pub fn at_exit() {
         return;
     }
     let left = std::mem::take(&mut *process.left.0.lock().unwrap_or_else(PoisonError::into_inner));
-    let of_program = process.memory.left().into_iter().map(|(address, bytes)| Finding::never_freed(address, bytes));
-    let findings: Vec<Finding> = left.values().map(Allocated::leak).chain(of_program).collect();
-    process.note(&found(process, "", &CheckReport { findings, ..CheckReport::default() }).join("\n"));
+    let of_program = process.memory.left().into_iter();
+    let of_program = of_program.map(|(base, bytes)| Finding::never_freed(base, bytes, process.calls.made(base)));
+    tell_found(process, left.values().map(Allocated::leak).chain(of_program).collect());
 }
 
 /// Tells what a launch found. All notes of it are one write, so that those of several processes do not mix.
@@ -100,7 +147,7 @@ fn tell(process: &Process, entry: &str, report: &CheckReport) {
             if process.config.findings.is_none() {
                 say(&format!("the check of `{entry}` ended before it did, and there may be more to find: {why}"));
             }
-            handloom_runtime::words::quoted(why)
+            quoted(why)
         }
     };
     notes.push(format!("{{\"event\":\"checked\",\"seed\":{seed},\"unchecked\":{unchecked}}}"));

@@ -196,7 +196,7 @@ fn may_be_chosen(op: &Op) -> bool {
         Op::Host(_)
         | Op::Record(_)
         | Op::Wait(_)
-        | Op::Free(_)
+        | Op::Free(..)
         | Op::GraphAlloc(_)
         | Op::GraphFree(_)
         | Op::Batch(_)

@@ -124,6 +124,11 @@ fn visible(text: Option<&str>, devices: u32) -> Vec<u32> {
 }
 
 impl Config {
+    /// Whether a check is asked for.
+    pub fn checks(&self, check: Check) -> bool {
+        self.check.is_some_and(|asked| asked.checks.has(check))
+    }
+
     /// How long a launch that begins now may take.
     pub fn time_left(&self) -> Option<Duration> {
         // One that begins too late is stopped as soon as it can be.

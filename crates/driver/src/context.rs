@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use handloom_diag::Style;
+use handloom_runtime::words::quoted;
 use handloom_runtime::{Context, LaunchError, Sink, StreamError};
 
 use crate::checked;
@@ -219,16 +220,27 @@ fn tell(e: &StreamError, code: Code) {
         StreamError::Launch(why) => match &**why {
             LaunchError::Trap(report) => {
                 let cuda = report.cuda_place().and_then(|(file, line)| source_line(file, line));
-                let mut text = report.human(Style::Plain, cuda.as_deref());
-                text.push_str(&format!("\n  = note: this context is lost; calls return {name}\n"));
-                let _ = std::io::stderr().write_all(text.as_bytes());
+                let text = report.human(Style::Plain, cuda.as_deref());
+                let lost = format!("{text}\n  = note: this context is lost; calls return {name}\n");
+                let _ = std::io::stderr().write_all(lost.as_bytes());
                 if let Ok(process) = process() {
-                    process.found(&format!("{{\"event\":\"trap\",\"code\":\"{name}\",\"trap\":{}}}", report.json()));
+                    let entry = quoted(report.entry());
+                    let json = report.json();
+                    let line = format!("{{\"event\":\"trap\",\"code\":\"{name}\",\"entry\":{entry},\"trap\":{json}");
+                    process.report(&format!("{line}}}"));
+                    process.note(&format!("{line},\"text\":{}}}", quoted(&text)));
+                    checked::stopped(process, report);
                 }
             }
-            other => say(&format!("a launch failed ({name}): {other}")),
+            other => {
+                say(&format!("a launch failed ({name}): {other}"));
+                checked::not_run(&format!("a launch failed ({name})"));
+            }
         },
-        other => say(&format!("work of a stream failed ({name}): {other}")),
+        other => {
+            say(&format!("work of a stream failed ({name}): {other}"));
+            checked::not_run(&format!("work of a stream failed ({name}), and nothing ran after it"));
+        }
     }
 }
 
@@ -236,6 +248,7 @@ fn tell(e: &StreamError, code: Code) {
 fn refused(why: &LaunchError) {
     if let LaunchError::Failed(_) | LaunchError::NoRoom(_) = why {
         say(&format!("a launch was refused: {why}"));
+        checked::not_run("a launch was refused");
     }
 }
 

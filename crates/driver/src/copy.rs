@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use handloom_runtime::{MemoryError, Rows, StreamError, Touched, Word};
+use handloom_runtime::{Check, MemoryError, Rows, StreamError, Touched, Word};
 
+use crate::caller::Caller;
 use crate::checked;
 use crate::code::{Code, Result};
 use crate::context::Ctx;
 use crate::gpu::Gpu;
 use crate::host::HostMemory;
+use crate::memory::Use;
 use crate::process::{Process, process};
 use crate::stream::Stream;
 use crate::work::Op;
@@ -155,7 +157,11 @@ impl Copy {
     pub fn run(&self) -> std::result::Result<(), StreamError> {
         let Ok(process) = process() else { return Ok(()) };
         let begin = Instant::now();
+        self.check_written(process);
         let done = self.run_rows(process);
+        if let Err(StreamError::Memory(why)) = &done {
+            checked::refused("copy", why);
+        }
         if let Some(trace) = &process.trace {
             let way = match self.is_of_device() {
                 (true, false) => "copy to the device",
@@ -166,6 +172,23 @@ impl Copy {
             trace.tell("copy", way, begin, vec![("bytes", self.size.bytes().unwrap_or(0).to_string())]);
         }
         done
+    }
+
+    /// Tells a check if it takes nothing to the host but what nobody has written.
+    fn check_written(&self, process: &Process) {
+        let is_pinned = || process.memory.find(self.to.address).is_some_and(|a| matches!(a.kind, Use::Host(_)));
+        if let Place::Device(gpu) = &self.from_place
+            && process.config.checks(Check::Init)
+            && (matches!(self.to_place, Place::Host) || is_pinned())
+        {
+            let memory = gpu.device.memory();
+            if memory.is_blank(self.from.address, self.size.width) {
+                let touched = self.touched();
+                let from: Vec<(u64, u64)> =
+                    touched.iter().filter(|t| !t.writes).map(|t| (t.address, t.bytes)).collect();
+                checked::copied(memory, &from);
+            }
+        }
     }
 
     fn run_rows(&self, process: &Process) -> std::result::Result<(), StreamError> {
@@ -194,11 +217,13 @@ impl Copy {
         let (to_device, from_device) = self.is_of_device();
         let rows = (0..size.depth).flat_map(|z| (0..size.height).map(move |y| (z, y)));
         let at = |r: &Region, (z, y): (u64, u64)| r.address + z * r.slice + y * r.pitch;
-        let one =
-            |(region, writes): (&Region, bool), row| Touched::by_host(at(region, row), size.width, writes, "copy");
+        let caller = Caller::now();
+        let (reads, writes) = (caller.touches("read", "copy"), caller.touches("write", "copy"));
+        let sides = [(from, false, from_device, &reads), (to, true, to_device, &writes)];
+        let sides = sides.into_iter().filter(|side| side.2);
         rows.flat_map(|row| {
-            let sides = [(from, false, from_device), (to, true, to_device)];
-            sides.into_iter().filter(|side| side.2).map(move |(region, writes, _)| one((region, writes), row))
+            let one = move |(region, writes, _, by)| Touched::by_call(at(region, row), size.width, writes, by);
+            sides.clone().map(one)
         })
         .collect()
     }
@@ -342,7 +367,8 @@ impl Fill {
             Word::B16(_) => 2 * self.width,
             Word::B32(_) => 4 * self.width,
         };
-        let row = |y: u64| Touched::by_host(self.address + y * self.pitch, bytes, true, "fill");
+        let by = Caller::now().touches("write", "fill");
+        let row = |y: u64| Touched::by_call(self.address + y * self.pitch, bytes, true, &by);
         (0..self.height).map(row).collect()
     }
 
@@ -363,6 +389,9 @@ impl Fill {
                 gpu.device.memory().fill_rows(rows, self.word, self.width, self.height).map_err(StreamError::from)
             }
         };
+        if let Err(StreamError::Memory(why)) = &done {
+            checked::refused("fill", why);
+        }
         if let Some(trace) = &process.trace {
             trace.tell(
                 "fill",

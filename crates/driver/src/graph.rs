@@ -123,7 +123,7 @@ pub fn kind(op: &Op) -> u32 {
         Op::Wait(_) => 6,
         Op::Record(_) => 7,
         Op::GraphAlloc(_) => 10,
-        Op::Free(_) | Op::GraphFree(_) => 11,
+        Op::Free(..) | Op::GraphFree(_) => 11,
         Op::Batch(_) => 12,
         Op::Conditional(_) | Op::Chosen(_) => 13,
     }
@@ -463,7 +463,7 @@ fn label(op: &Op, verbose: bool) -> String {
         Op::Wait(_) => "EVENT_WAIT".to_owned(),
         Op::Empty => "EMPTY".to_owned(),
         Op::GraphAlloc(memory) => format!("MEM_ALLOC {:#x}, {} bytes", memory.base, memory.bytes),
-        Op::Free(address) | Op::GraphFree(address) => format!("MEM_FREE {address:#x}"),
+        Op::Free(address, _) | Op::GraphFree(address) => format!("MEM_FREE {address:#x}"),
         Op::Batch(ops) => format!("BATCH_MEM_OP {}", ops.len()),
         Op::Child(_) => "GRAPH".to_owned(),
         Op::Graph(graph) => format!("GRAPH {}", graph.id),

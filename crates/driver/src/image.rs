@@ -9,6 +9,7 @@ use handloom_ir::simt;
 use handloom_profile::unique_name;
 use handloom_runtime::{LoadError, front};
 
+use crate::checked;
 use crate::code::{Code, Result};
 use crate::host::HostMemory;
 use crate::partial::{Without, leave_out};
@@ -291,9 +292,7 @@ fn render(all: &[Diagnostic], sources: &SourceMap) -> String {
 pub fn tell(refused: &Refused) {
     let name = refused.code.name().unwrap_or_default().trim_end_matches('\0');
     say(&format!("an image was refused ({name}):\n{}", refused.log));
-    if let Ok(process) = process() {
-        process.note(&format!("{{\"event\":\"refused\",\"code\":\"{name}\"}}"));
-    }
+    checked::not_run(&format!("an image was refused ({name}), and none of its kernels ran"));
 }
 
 /// Writes an image into the folder that the user named.

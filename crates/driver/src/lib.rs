@@ -11,12 +11,13 @@
 //! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`virtual_memory`], [`ipc`], [`pool`], [`hints`], [`batch`], [`copy`], [`array`](mod@array), [`texture`] and [`reference`](mod@reference)
 //! what it is done to,
 //! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`], [`condition`] and [`capture`] work that
-//! is described first and done later, [`checked`] what checks of launches find, [`counted`] what is counted and traced.
+//! is described first and done later, [`checked`] what checks of launches find, [`caller`] where the program made a call, [`counted`] what is counted and traced.
 
 #![forbid(unsafe_code)]
 
 pub mod array;
 pub mod batch;
+pub mod caller;
 pub mod capture;
 pub mod checked;
 pub mod code;

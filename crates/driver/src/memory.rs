@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-use handloom_runtime::{Found, MemoryError, Word, meminfo};
+use handloom_runtime::{AllocKind, Check, Found, MemoryError, Touched, Word, meminfo};
 
+use crate::caller::Caller;
 use crate::checked;
 use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
@@ -127,6 +128,9 @@ impl Registry {
         if matches!(kind, Use::Device | Use::Pool(_)) {
             memory.begins_blank(base, bytes);
         }
+        if process.config.leaks && is_left(kind) {
+            process.calls.makes(base);
+        }
         let id = process.next_id();
         self.add(Allocated { base, bytes, kind, ctx: ctx.handle, ordinal: ctx.gpu.ordinal, id });
         Ok(base)
@@ -148,8 +152,7 @@ impl Registry {
     /// First addresses and bytes of what the program allocated on a device and has not freed.
     pub fn left(&self) -> Vec<(u64, u64)> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        let is_own = |a: &&Allocated| matches!(a.kind, Use::Device | Use::Pool(_) | Use::Managed);
-        all.values().filter(is_own).map(|a| (a.base, a.bytes)).collect()
+        all.values().filter(|a| is_left(a.kind)).map(|a| (a.base, a.bytes)).collect()
     }
 
     /// Takes an allocation out by its first address, if it is of a kind that `is` likes.
@@ -254,6 +257,11 @@ impl Registry {
     }
 }
 
+/// Whether memory that is never freed is told.
+fn is_left(kind: Use) -> bool {
+    matches!(kind, Use::Device | Use::Pool(_) | Use::Managed)
+}
+
 /// Memory that a node of a graph allocates: each launch of the graph has it at the same address. It is given back when neither the graph, nor what was
 /// made of it, nor a launch needs it any more.
 ///
@@ -340,6 +348,7 @@ pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
     }
     let gpu = process.gpu(found.ordinal)?;
     let a = process.memory.take(address, is)?;
+    note_free(process, address);
     if let Some(ctx) = process.contexts.get(a.ctx) {
         // Work that was given before may still use it. Whether that fails is told by another call.
         let _ = ctx.rt.synchronize();
@@ -347,10 +356,21 @@ pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
     release(gpu, process, &a)
 }
 
+/// Notes the call that frees memory, if somebody wants to know.
+fn note_free(process: &Process, address: u64) {
+    if process.config.checks(Check::Memory) || process.config.leaks {
+        process.calls.frees(address);
+    }
+}
+
 /// The error of a call that frees what is no such memory.
 fn not_there(process: &Process, address: u64) -> Code {
     let found = process.gpu_of(address).map_or(Found::Nothing, |gpu| gpu.device.memory().find(address));
     let why = match found {
+        // A stream is still to free it.
+        Found::Live(a) if a.base == address && a.kind == AllocKind::Linear => {
+            MemoryError::Freed { address, allocation: Box::new(a) }
+        }
         Found::Live(a) => MemoryError::NotBase { address, allocation: Box::new(a) },
         Found::Freed(a) => MemoryError::Freed { address, allocation: Box::new(a) },
         Found::Nothing => MemoryError::Nothing { address, bytes: 0 },
@@ -395,7 +415,25 @@ pub fn free_later(ctx: &Ctx, at: &Arc<Stream>, address: u64) -> Result {
         return stream::submit(ctx, at, Op::Empty);
     }
     let a = process.memory.take(address, is).map_err(|_| not_there(process, address))?;
-    stream::submit(ctx, at, Op::Free(a.base))
+    note_free(process, address);
+    touch_all(ctx, at, "free", &a)?;
+    stream::submit(ctx, at, Op::Free(a.base, a.bytes))
+}
+
+/// Tells who looks at the order of streams that memory begins or ends in the order of a stream, by the call that this thread is in: who uses it before or later,
+/// uses something else.
+fn touch_all(ctx: &Ctx, at: &Stream, does: &'static str, a: &Allocated) -> Result {
+    let touched = ctx.rt.touched(|| vec![Touched::by_call(a.base, a.bytes, true, &Caller::now().touches(does, does))]);
+    if touched.is_empty() { Ok(()) } else { ctx.result(at.rt().memory_touching(touched, |_| Ok(()))) }
+}
+
+/// Memory of a pool begins in the order of a stream.
+///
+/// # Errors
+/// The context failed.
+pub fn begins(ctx: &Ctx, at: &Stream, address: u64) -> Result {
+    let found = process()?.memory.find(address);
+    found.map_or(Ok(()), |a| touch_all(ctx, at, "alloc", &a))
 }
 
 /// Allocates memory of the current context.

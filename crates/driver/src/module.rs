@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use handloom_runtime::{Function, MAX_BLOCK_THREADS, MAX_SHARED, MAX_STATIC_SHARED, Module};
 
+use crate::checked;
 use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::gpu::Gpu;
@@ -374,6 +375,7 @@ pub fn kernel(library: u64, name: &str) -> Result<u64> {
     }
     if let Some(why) = owner.loaded.without.get(name) {
         say(&format!("the kernel `{name}` cannot run here:\n{why}"));
+        checked::not_run(&format!("the kernel `{name}` cannot run here"));
         return Err(Code::NO_BINARY_FOR_GPU);
     }
     let entry = owner.loaded.ir.entries.get(name).ok_or(Code::NOT_FOUND)?;

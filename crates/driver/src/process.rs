@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use handloom_runtime::{Check, CodeCache, Store, Trace};
 
 use crate::array::{Array, Levels};
+use crate::caller::Calls;
 use crate::checked::{Known, Left};
 use crate::code::{Code, Result};
 use crate::config::Config;
@@ -82,6 +83,8 @@ pub struct Process {
     pub hints: Hints,
     /// What was allocated.
     pub memory: Registry,
+    /// What made and freed memory, if checks want to know.
+    pub calls: Calls,
     /// What checks found.
     pub known: Known,
     /// What kernels allocated and nobody freed.
@@ -179,6 +182,7 @@ impl Process {
             opened: Opened::default(),
             hints: Hints::default(),
             memory: Registry::default(),
+            calls: Calls::default(),
             known: Known::default(),
             left: Left::default(),
             trace: counted::trace(&config, counts.as_ref()),
@@ -211,12 +215,6 @@ impl Process {
         if let Some(path) = &self.config.report {
             add_line(path, line);
         }
-    }
-
-    /// Adds a line to the report file, and for who runs the program.
-    pub fn found(&self, line: &str) {
-        self.report(line);
-        self.note(line);
     }
 
     /// Adds lines for who runs the program alone.

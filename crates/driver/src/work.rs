@@ -50,8 +50,8 @@ pub enum Op {
     Record(Arc<Event>),
     /// An event that is waited for.
     Wait(Arc<Event>),
-    /// Memory that is freed.
-    Free(u64),
+    /// Memory that is freed: its first address and bytes.
+    Free(u64, u64),
     /// Memory of a graph that is allocated.
     GraphAlloc(Arc<GraphMemory>),
     /// Memory of a graph that is freed, by its address.
@@ -135,12 +135,12 @@ impl Op {
             }
             Op::Record(event) => event.record(ctx, rt),
             Op::Wait(event) => event.wait(ctx, rt),
-            Op::Free(address) => {
-                let (address, context) = (*address, ctx.rt.clone());
+            Op::Free(address, bytes) => {
+                let (address, bytes, context) = (*address, *bytes, ctx.rt.clone());
                 ctx.result(rt.memory(move |memory| {
                     // It may have gone with its context.
                     let _ = memory.free(address);
-                    context.forget_touched();
+                    context.forget_touched_in(address, bytes);
                     Ok(())
                 }))
             }

@@ -111,9 +111,11 @@ pub(crate) fn export_table(table: Out<u64>, id: In<[u8; 16]>) -> Result {
         return Err(Code::INVALID_VALUE);
     }
     if ASKED.fetch_add(1, Ordering::Relaxed) == 1 {
-        say(
-            "this program uses the static CUDA runtime library, which needs private driver interfaces; not supported: link it with `nvcc -cudart shared`",
-        );
+        let what = "this program uses the static CUDA runtime library";
+        say(&format!(
+            "{what}, which needs private driver interfaces; not supported: link it with `nvcc -cudart shared`"
+        ));
+        checked::not_run(what);
     }
     Err(Code::NOT_SUPPORTED)
 }

@@ -163,7 +163,7 @@ pub(crate) fn alloc_async(null: Null, to: Out<u64>, bytes: u64, at: u64) -> Resu
         return alloc_captured(to, bytes, &ctx, &stream);
     }
     let pool = pool::current_of(process()?, &ctx.gpu)?;
-    to.set(pool::allocate(&ctx, pool, bytes)?)
+    allocate(to, &ctx, &stream, pool, bytes)
 }
 
 /// An allocation that becomes a node of a graph.
@@ -181,7 +181,14 @@ pub(crate) fn alloc_from(null: Null, to: Out<u64>, bytes: u64, handle: u64, at: 
         by_handle(handle)?;
         return alloc_captured(to, bytes, &ctx, &stream);
     }
-    to.set(pool::allocate(&ctx, handle, bytes)?)
+    allocate(to, &ctx, &stream, handle, bytes)
+}
+
+/// Allocates memory of a pool in the order of a stream.
+fn allocate(to: Out<u64>, ctx: &Ctx, stream: &Stream, pool: u64, bytes: u64) -> Result {
+    let address = pool::allocate(ctx, pool, bytes)?;
+    memory::begins(ctx, stream, address)?;
+    to.set(address)
 }
 
 pub(crate) fn free_async(null: Null, address: u64, at: u64) -> Result {

@@ -1,9 +1,9 @@
 //! Symbols, entries and source lines of a module.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use handloom_check::module as checked;
-use handloom_check::module::{CheckedModule, SymbolId, SymbolKind};
+use handloom_check::module::{CheckedModule, SourceAt, SymbolId, SymbolKind};
 use handloom_ir::simt::*;
 use handloom_ir::types::StateSpace;
 use handloom_isa::form::{Control, Semantics};
@@ -130,6 +130,34 @@ fn entries(names: &Names, shared: &SharedLayout) -> BTreeMap<String, Entry> {
     entries
 }
 
+/// Deepest nesting of inlined functions that is followed.
+const MAX_INLINED: u32 = 32;
+
+/// For each place at which the `.loc` directives of a function say that something was inlined: where the code of that place was inlined itself, as often as they differ.
+fn inlined_calls(stmts: &[checked::Stmt]) -> BTreeMap<SourceAt, BTreeSet<Option<SourceAt>>> {
+    let locs = stmts.iter().filter_map(|stmt| match stmt {
+        checked::Stmt::Loc { at, inlined_at, .. } => Some((*at, *inlined_at)),
+        checked::Stmt::Label(_) | checked::Stmt::Inst(_) | checked::Stmt::Pragma(_) => None,
+    });
+    let mut calls: BTreeMap<SourceAt, BTreeSet<Option<SourceAt>>> =
+        locs.clone().filter_map(|(_, inlined_at)| Some((inlined_at?, BTreeSet::new()))).collect();
+    for (at, inlined_at) in locs {
+        if let Some(all) = calls.get_mut(&at) {
+            all.insert(inlined_at);
+        }
+    }
+    calls
+}
+
+/// The outermost call of those that a call was inlined through. `None` if there may be several.
+fn outermost(call: SourceAt, calls: &BTreeMap<SourceAt, BTreeSet<Option<SourceAt>>>, depth: u32) -> Option<SourceAt> {
+    let depth = depth.checked_sub(1)?;
+    let Some(outer) = calls.get(&call).filter(|outer| !outer.is_empty()) else { return Some(call) };
+    let mut all = outer.iter().map(|outer| outer.map_or(Some(call), |outer| outermost(outer, calls, depth)));
+    let first = all.next()??;
+    all.all(|other| other == Some(first)).then_some(first)
+}
+
 /// The `.loc` directives as a table, sorted by place. A function without one does not inherit the line of the function before it.
 fn source_lines(module: &CheckedModule) -> (Vec<LineEntry>, Vec<String>) {
     let mut files: Vec<String> = module.files.iter().map(|(_, name)| name.clone()).collect();
@@ -138,16 +166,22 @@ fn source_lines(module: &CheckedModule) -> (Vec<LineEntry>, Vec<String>) {
     for s in &module.symbols {
         let SymbolKind::Func(f) = &s.kind else { continue };
         let Some(body) = &f.body else { continue };
-        lines.push(LineEntry { at: s.span, file: 0, line: 0 });
-        for stmt in &body.stmts {
-            let checked::Stmt::Loc { file, line, span } = stmt else { continue };
-            let index = module.files.iter().position(|(n, _)| n == file).unwrap_or_else(|| {
+        lines.push(LineEntry { at: s.span, file: 0, line: 0, caller: None });
+        let calls = inlined_calls(&body.stmts);
+        let mut number = |file: u64| {
+            let index = module.files.iter().position(|(n, _)| *n == file).unwrap_or_else(|| {
                 *unknown.get_or_insert_with(|| {
                     files.push(String::new());
                     files.len() - 1
                 })
             });
-            lines.push(LineEntry { at: *span, file: index as u32, line: *line });
+            index as u32
+        };
+        for stmt in &body.stmts {
+            let checked::Stmt::Loc { at, inlined_at, span } = stmt else { continue };
+            let caller = inlined_at.and_then(|call| outermost(call, &calls, MAX_INLINED));
+            let caller = caller.map(|call| (number(call.file), call.line));
+            lines.push(LineEntry { at: *span, file: number(at.file), line: at.line, caller });
         }
     }
     lines.sort_by_key(|l| (l.at.file, l.at.start));

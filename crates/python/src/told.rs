@@ -200,6 +200,8 @@ fn place<'py>(py: Python<'py>, at: &FoundAt) -> PyResult<Bound<'py, PyDict>> {
     d.set_item("column", at.column)?;
     d.set_item("source_file", at.source.as_ref().map(|(file, _)| file))?;
     d.set_item("source_line", at.source.as_ref().map(|(_, line)| line))?;
+    d.set_item("caller_file", at.caller.as_ref().map(|caller| &caller.file))?;
+    d.set_item("caller_line", at.caller.as_ref().map(|caller| caller.line))?;
     d.set_item("statement", &at.statement)?;
     d.set_item("block", at.block.to_vec())?;
     d.set_item("thread", at.thread.to_vec())?;

@@ -260,6 +260,12 @@ impl DeviceMemory {
         self.blank.settle(address, bytes);
     }
 
+    /// Whether nobody has written any byte of a range, as far as that is followed.
+    pub fn is_blank(&self, address: u64, bytes: u64) -> bool {
+        let unwritten = self.blank.within(address, address.saturating_add(bytes));
+        bytes > 0 && unwritten.iter().map(|(first, end)| end - first).sum::<u64>() == bytes
+    }
+
     /// What nobody has written.
     pub(crate) fn blank(&self) -> &Blank {
         &self.blank

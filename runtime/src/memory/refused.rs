@@ -5,16 +5,10 @@ use super::space::Allocation;
 use crate::finding::{Finding, FoundAt, FoundIn, Word};
 
 impl MemoryError {
-    /// What a check of memory tells of a call of a program that was refused for this. `does`: `copy`, `fill` or `free`. `None` if it names no memory that is not
-    /// there.
-    pub fn finding(&self, does: Word) -> Option<Finding> {
-        let of = |a: &Allocation, address: u64, bytes: u64| FoundIn {
-            what: "an allocation".into(),
-            size: a.size,
-            offset: address - a.base,
-            bytes,
-            element: None,
-        };
+    /// What a check of memory tells of a call of a program that was refused for this. `does`: `copy`, `fill` or `free`; `freed`: the call that freed the memory,
+    /// if it is known. `None` if it names no memory that is not there.
+    pub fn finding(&self, does: Word, call: FoundAt, freed: Option<FoundAt>) -> Option<Finding> {
+        let of = |a: &Allocation, address: u64, bytes: u64| FoundIn::of_allocation(a.size, address - a.base, bytes);
         let is_free = does == "free";
         let (kind, class, data) = match self {
             MemoryError::Freed { address, allocation } => {
@@ -31,6 +25,10 @@ impl MemoryError {
             _ => return None,
         };
         let message = format!("a {does} that the program asked for is refused: {self}");
-        Some(Finding::new(kind, class, message, (FoundAt::of_program(does, does), None), data))
+        let places = match freed.filter(|_| kind == "freed") {
+            Some(freed) => (freed, Some(call)),
+            None => (call, None),
+        };
+        Some(Finding::new(kind, class, message, places, data))
     }
 }

@@ -303,6 +303,11 @@ impl Context {
         self.shared.with_history(History::forget);
     }
 
+    /// The same of a range alone.
+    pub fn forget_touched_in(&self, address: u64, bytes: u64) {
+        self.shared.with_history(|history| history.forget_range(address, bytes));
+    }
+
     /// What `touched` names, if somebody looks for work that touches the same memory; else nothing, at no cost.
     pub fn touched(&self, touched: impl FnOnce() -> Vec<Touched>) -> Vec<Touched> {
         if self.shared.is_watched() { touched() } else { vec![] }

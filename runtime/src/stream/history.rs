@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::finding::{CheckReport, CheckSink, Finding, Footprint, FoundIn, Touched};
+use crate::finding::{CheckReport, CheckSink, Finding, Footprint, FoundAt, FoundIn, Touched};
 use crate::memory::DeviceMemory;
 
 /// A place in a queue: its number, and that of the place. Queue 0 is the host.
@@ -93,6 +93,16 @@ impl History {
         self.done.clear();
     }
 
+    /// A range is other memory from now on: what was done there until now is in order.
+    pub(super) fn forget_range(&mut self, address: u64, bytes: u64) {
+        let is_in = |t: &Touched| t.address < address.saturating_add(bytes) && address < t.address + t.bytes;
+        for done in self.done.iter_mut().filter(|done| done.touched.ranges().iter().any(is_in)) {
+            let rest = done.touched.ranges().iter().filter(|t| !is_in(t)).cloned().collect();
+            done.touched = Arc::new(Footprint::of(rest));
+        }
+        self.done.retain(|done| done.touched.len() > 0);
+    }
+
     /// The host itself touches memory now.
     pub(super) fn host_did(&mut self, touched: Vec<Touched>, memory: &DeviceMemory) {
         let at = (0, self.host.get(&0).copied().unwrap_or(0) + 1);
@@ -157,12 +167,12 @@ fn finding(a: &Touched, b: &Touched, memory: &DeviceMemory) -> Finding {
     let start = a.address.max(b.address);
     let bytes = (a.address + a.bytes).min(b.address + b.bytes) - start;
     let (base, size) = memory.extent(start).map_or((start, 0), |(base, size, _)| (base, size));
-    let data = FoundIn { what: "an allocation".into(), size, offset: start - base, bytes, element: None };
+    let data = FoundIn::of_allocation(size, start - base, bytes);
     let message = format!(
         "nothing orders the {} of {}+{} and its {} in another stream, or by the host",
         a.at.does, data.what, data.offset, b.at.does
     );
     let fix = Some("let one stream wait for an event of the other one, or the host for the first");
-    let places = ((*a.at).clone(), Some((*b.at).clone()));
+    let places = (FoundAt::clone(&a.at), Some(FoundAt::clone(&b.at)));
     Finding { fix, ..Finding::new("race", "unordered", message, places, data) }
 }

@@ -1,7 +1,6 @@
 //! Findings of a check as people read them: names for addresses, lines for spans.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use handloom_audit::Touched as Touches;
 use handloom_audit::init::{Decides, Source, Use};
@@ -16,8 +15,8 @@ use handloom_ir::types::{CLUSTER_STRIDE, Order, Scope, StateSpace};
 
 use super::Binding;
 use super::describe::{index_of, name_of};
-use super::report::cuda_line;
-use crate::finding::{Allocated, Finding, Footprint, FoundAt, FoundIn, Touched, opcode};
+use super::report::{cuda_caller, cuda_line};
+use crate::finding::{Allocated, Finding, Footprint, FoundAt, FoundIn, FoundLine, Touched, TouchedAt, opcode};
 use crate::grid::Grid;
 use crate::memory::AllocKind;
 
@@ -68,15 +67,20 @@ fn of_malloc(offset: u64, size: u64, bytes: u32) -> FoundIn {
 
 /// What a launch touched, but for memory that kernels allocate.
 pub(crate) fn touched(all: &[Touches], grid: &Grid) -> Vec<Touched> {
-    let mut places: HashMap<Span, Arc<FoundAt>> = HashMap::new();
+    let mut places: HashMap<Span, TouchedAt> = HashMap::new();
     let one =
-        |t: &Touches| Touched::new(t, places.entry(t.place.site.span).or_insert_with(|| Arc::new(at(&t.place, grid))));
+        |t: &Touches| Touched::new(t, places.entry(t.place.site.span).or_insert_with(|| found(at(&t.place, grid))));
     all.iter().filter(|t| is_kept(t.addr, grid)).map(one).collect()
+}
+
+/// A place that is known.
+fn found(at: FoundAt) -> TouchedAt {
+    TouchedAt::new(move || at)
 }
 
 /// Where the areas lie that a launch was known to touch.
 pub(crate) fn places_of(known: &Footprint, grid: &Grid) {
-    let at = |area: &Area| is_kept(area.first(), grid).then(|| Arc::new(at(&area.place, grid)));
+    let at = |area: &Area| is_kept(area.first(), grid).then(|| found(at(&area.place, grid)));
     known.tell_places(at);
 }
 
@@ -259,6 +263,9 @@ fn fix(race: &Race) -> Option<&'static str> {
         }
         Class::SameWarp => Some("put a `bar.warp.sync` between them"),
         Class::MissingProxyFence => Some("put a proxy fence between them, as `fence.proxy.async` behind the write"),
+        Class::Unordered if [race.first, race.second].iter().all(|place| place.site.order == Order::Volatile) => {
+            Some("order them by atomics, or count `volatile` as the manual does (`--check-volatile`)")
+        }
         Class::SameValue | Class::Unordered => None,
     }
 }
@@ -301,6 +308,7 @@ fn at(place: &Place, grid: &Grid) -> FoundAt {
         line: position.line,
         column: position.column,
         source: cuda_line(&grid.module.ir, site.span),
+        caller: cuda_caller(&grid.module.ir, site.span).map(|(file, line)| FoundLine { file, line }),
         statement: sources.slice(site.span).to_owned(),
         block: block_of(thread.cta, grid),
         thread: grid.env.tid(thread.number()),

@@ -8,10 +8,11 @@ use handloom_diag::{
     Footer, Heading, LineColumn, Report, Snippet, SourceMap, Span, Style, names, names_json, render_snippets,
 };
 use handloom_ir::simt;
-use handloom_ir::trap::{Trap, TrapKind, Waiter};
+use handloom_ir::trap::{AccessKind, Trap, TrapKind, Waiter};
 
 use super::Binding;
 use super::describe::{Described, describe, timeout_message};
+use crate::finding::{Finding, FoundAt, FoundIn, FoundLine};
 use crate::grid::{Grid, LaunchReport, compiling_trap};
 use crate::module::Function;
 use crate::words::quoted;
@@ -27,6 +28,8 @@ pub struct TrapReport {
     ntid: [u32; 3],
     sources: Arc<SourceMap>,
     cuda: Option<(String, u32)>,
+    /// Where the code of that line is called, if it was inlined.
+    caller: Option<(String, u32)>,
     entry: Arc<str>,
     launch: LaunchReport,
 }
@@ -41,9 +44,9 @@ impl TrapReport {
         launch: LaunchReport,
     ) -> TrapReport {
         let described = describe(&trap, grid, bindings);
-        let cuda = cuda_line(&grid.module.ir, trap.span);
+        let (cuda, caller) = (cuda_line(&grid.module.ir, trap.span), cuda_caller(&grid.module.ir, trap.span));
         let (sources, entry) = (Arc::clone(&grid.module.sources), Arc::clone(entry));
-        TrapReport { trap, described, ntid: grid.env.ntid, sources, cuda, entry, launch }
+        TrapReport { trap, described, ntid: grid.env.ntid, sources, cuda, caller, entry, launch }
     }
 
     /// The time limit of a launch has passed while its code was made.
@@ -54,12 +57,26 @@ impl TrapReport {
         let described = Described { message: timeout_message(&trap.detail), ..Described::default() };
         let launch = LaunchReport { compile, ..LaunchReport::default() };
         let sources = Arc::clone(function.module().sources());
-        TrapReport { trap, described, ntid, sources, cuda: None, entry: Arc::clone(&function.name), launch }
+        TrapReport {
+            trap,
+            described,
+            ntid,
+            sources,
+            cuda: None,
+            caller: None,
+            entry: Arc::clone(&function.name),
+            launch,
+        }
     }
 
     /// What the launch did until then.
     pub fn launch(&self) -> &LaunchReport {
         &self.launch
+    }
+
+    /// Name of the entry, as in the PTX.
+    pub fn entry(&self) -> &str {
+        &self.entry
     }
 
     /// The bare facts.
@@ -91,6 +108,31 @@ impl TrapReport {
         self.cuda.as_ref().map(|(file, line)| (file.as_str(), *line))
     }
 
+    /// The finding that it is an access to an allocation of the program after a call has freed it: its first address and bytes.
+    pub fn after_free(&self, freed: FoundAt, (base, size): (u64, u64)) -> Finding {
+        let trap = &self.trap;
+        let does = match trap.access {
+            Some(AccessKind::Read) | None => "read",
+            Some(AccessKind::Write) => "write",
+            Some(AccessKind::Atomic) => "atomic",
+        };
+        let (file, at) = self.place().unwrap_or(("", LineColumn { line: 1, column: 1 }));
+        let used = FoundAt {
+            file: file.to_owned(),
+            line: at.line,
+            column: at.column,
+            block: trap.cta,
+            thread: trap.thread,
+            caller: self.caller.clone().map(|(file, line)| FoundLine { file, line }),
+            ..FoundAt::of_call(does, self.sources.slice(trap.span), self.cuda.clone())
+        };
+        let (offset, bytes) = (trap.address.unwrap_or(base).saturating_sub(base), u64::from(trap.bytes));
+        let message =
+            format!("{does} of {bytes} bytes at +{offset} of an allocation of {size} bytes, after it was freed");
+        let data = FoundIn::of_allocation(size, offset, bytes);
+        Finding::new("freed", "use", message, (freed, Some(used)), data)
+    }
+
     /// The report for a person, without a newline at the end. `cuda_text` is the text of the line that
     /// [`cuda_place`](Self::cuda_place) names, if the caller has it.
     pub fn human(&self, style: Style, cuda_text: Option<&str>) -> String {
@@ -108,6 +150,9 @@ impl TrapReport {
                 footers.push(Footer::Note(format!("{name}:{line} is the CUDA source line, from `.loc`")))
             }
             (None, _) => {}
+        }
+        if let Some((name, line)) = &self.caller {
+            footers.push(Footer::Note(format!("it is a part of what {name}:{line} calls")));
         }
         footers.extend(self.described.notes.iter().cloned().map(Footer::Note));
         footers.extend(self.others().map(Footer::Note));
@@ -133,6 +178,9 @@ impl TrapReport {
         }
         if let Some((file, line)) = &self.cuda {
             let _ = write!(out, ",\"cuda_file\":{},\"cuda_line\":{line}", quoted(file));
+        }
+        if let Some((file, line)) = &self.caller {
+            let _ = write!(out, ",\"caller_file\":{},\"caller_line\":{line}", quoted(file));
         }
         let _ = write!(out, ",\"other_threads\":{}", t.other_threads());
         let _ = write!(out, ",\"message\":{}", quoted(self.message()));
@@ -251,6 +299,11 @@ fn number_list(numbers: &[u32]) -> String {
         })
         .collect();
     parts.join(", ")
+}
+
+/// The line of the source that calls the inlined code of a place.
+pub(crate) fn cuda_caller(ir: &simt::Module, span: Span) -> Option<(String, u32)> {
+    ir.source_caller(span).map(|(file, line)| (file.to_owned(), line))
 }
 
 /// The line of the source that a place came from.

@@ -181,5 +181,7 @@ int main() {
     CHECK(cudaDestroySurfaceObject(surface));
     CHECK(cudaFreeMipmappedArray(pyramid));
     for (cudaArray_t a : {small, big, solid, box}) CHECK(cudaFreeArray(a));
+    CHECK(cudaFree(dat));
+    CHECK(cudaFree(dout));
     std::printf("textures: %d by %d becomes %d by %d, %d samples\n", w, h, W, H, m);
 }

@@ -125,7 +125,7 @@ fn file_numbers_do_not_mix() {
     let loc = |name: &str| {
         let body = func(&m, name).body.as_ref().expect("a body");
         body.stmts.iter().find_map(|s| match s {
-            handloom_check::module::Stmt::Loc { file, .. } => Some(*file),
+            handloom_check::module::Stmt::Loc { at, .. } => Some(at.file),
             _ => None,
         })
     };

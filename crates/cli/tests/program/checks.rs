@@ -66,6 +66,31 @@ fn findings_are_told_once_with_both_places() {
     f.run("run k.ptx racy --grid 1 --block 64 zero:4").ends(0);
 }
 
+/// A place in inlined code is told with the line of the call that the kernel has, where there is one alone.
+#[test]
+fn inlined_code_has_the_line_of_its_call() {
+    let inlined = TWINS
+        .replace(".loc 1 31 3\n", ".loc 1 31 3\n.loc 2 8 1, function_name n, inlined_at 1 31 3\n.loc 2 5 1, function_name n, inlined_at 2 8 1\n")
+        .replace(".loc 1 32 3\n", ".loc 2 6 1, function_name n, inlined_at 1 32 3\n");
+    let text = format!("{inlined}.file 2 \"tile.h\"\n.section .debug_str\n{{\nn:\n.b8 110,0\n}}\n");
+    let f = Folder::with("check_inlined", &text);
+    let line = "run k.ptx racy --grid 1 --block 64 --check=race zero:4";
+    let ran = f.run(line).ends(1).says("tile.h:5").says("tile.h:6");
+    assert!(ran.err.contains("\n  from   twins.cu:31\n") && ran.err.contains("\n  from   twins.cu:32\n"), "{ran:?}");
+    let ran = f.run(&format!("{line} --format json")).ends(1);
+    let sides = ["first", "second"].map(|side| ran.objects()[1][side]["caller"]["line"].as_u64().unwrap());
+    assert_eq!(sides.iter().sum::<u64>(), 31 + 32);
+    let ran = f.run(&format!("{line} --format sarif")).ends(1);
+    assert!(ran.out.contains("thread (0,0,0), from twins.cu:3"), "{ran:?}");
+    f.write("known", "suppress race unordered twins.cu:31 *.cu:32\n");
+    f.run(&format!("{line} --suppressions known")).ends(0).says("1 finding left out");
+    // The same line of the header was inlined by two calls: either may be meant.
+    let twice = text.replace(".loc 2 5 1,", ".loc 2 8 1, function_name n, inlined_at 1 30 3\n.loc 2 5 1,");
+    let f = Folder::with("check_inlined_twice", &twice);
+    let ran = f.run(line).ends(1).says("tile.h:5");
+    assert!(!ran.err.contains("twins.cu:31") && ran.err.contains("twins.cu:32"), "{ran:?}");
+}
+
 #[test]
 fn json_has_an_object_for_each_finding() {
     let f = Folder::with("check_json", TWINS);

@@ -35,13 +35,14 @@ fn the_exit_status_is_the_programs() {
 #[test]
 fn the_environment_is_set() {
     let folder = libraries("exec-environment");
-    let print = "echo \"$LD_LIBRARY_PATH|$HANDLOOM_CC|$HANDLOOM_MEMORY|$HANDLOOM_TRACE_API|$HANDLOOM_OPEN_ADDRESSES|$TRITON_DEFAULT_BACKEND\"";
-    let args = ["--cc", "9.0", "--memory", "2G", "--trace-api", "--open-addresses", "--", "sh", "-c", print];
+    let print = "echo \"$LD_LIBRARY_PATH|$HANDLOOM_CC|$HANDLOOM_MEMORY|$HANDLOOM_TRACE_API|$HANDLOOM_OPEN_ADDRESSES|$HANDLOOM_BACKEND|$TRITON_DEFAULT_BACKEND\"";
+    let options = ["--cc", "9.0", "--memory", "2G", "--trace-api", "--open-addresses", "--backend", "cranelift"];
+    let args = [&options[..], &["--", "sh", "-c", print]].concat();
     let (status, out, _) = exec(&folder, &args);
     assert_eq!(status, Some(0));
     let path = folder.path();
     assert!(out.starts_with(path.to_str().unwrap()), "{out}");
-    assert!(out.ends_with("|9.0|2G|1|1|nvidia\n"), "{out}");
+    assert!(out.ends_with("|9.0|2G|1|1|cranelift|nvidia\n"), "{out}");
 }
 
 /// A program that names another folder for its runtime library, before all others, gets ours all the same.
@@ -108,7 +109,7 @@ fn findings_are_told_in_full_and_summed_up() {
     assert_eq!(run(&check, &both, 7).0, Some(7));
     assert_eq!(run(&["--check=race", "--error-exit", "9"], &both, 7).0, Some(9));
     assert_eq!(run(&check, &[given, over], 0).0, Some(0));
-    let refused = r#"{"event":"refused","code":"CUDA_ERROR_NO_BINARY_FOR_GPU"}"#;
+    let refused = r#"{"event":"refused","why":"an image was refused (CUDA_ERROR_NO_BINARY_FOR_GPU), and none of its kernels ran"}"#;
     let (status, _, err) = run(&check, &[refused], 0);
     assert!(status == Some(5) && err.contains("an image was refused (CUDA_ERROR_NO_BINARY_FOR_GPU)"), "{err}");
     assert_eq!(run(&[], &[refused], 0).0, Some(0));
@@ -130,6 +131,12 @@ fn findings_are_told_in_full_and_summed_up() {
     assert_eq!(run(&["--check", "--check-leaks"], &[], 0).0, Some(0));
 }
 
+/// Whether a process has ended. One for which nobody waits is still in the list.
+fn is_over(pid: &str) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    text.is_empty() || text.contains(") Z ")
+}
+
 /// A program is stopped with all that it started, and what was found until then is told.
 #[test]
 fn a_program_is_stopped_in_time() {
@@ -148,13 +155,8 @@ fn a_program_is_stopped_in_time() {
         "{err}"
     );
     let pid = std::fs::read_to_string(&started).unwrap();
-    let is_over = || {
-        // One that has ended and that nobody waits for is still in the list.
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-        text.is_empty() || text.contains(") Z ")
-    };
     assert!(
-        (0..100).any(|_| is_over() || {
+        (0..100).any(|_| is_over(pid.trim()) || {
             std::thread::sleep(Duration::from_millis(50));
             false
         }),
@@ -164,6 +166,51 @@ fn a_program_is_stopped_in_time() {
     let deaf = "trap '' TERM; while true; do sleep 0.1; done";
     assert_eq!(exec(&folder, &["--timeout", "0.2", "--error-exit", "9", "--", "sh", "-c", deaf]).0, Some(9));
     assert_eq!(exec(&folder, &["--timeout", "60", "--", "sh", "-c", "exit 4"]).0, Some(4));
+}
+
+/// What does not want to end when its program does is ended too, wherever it belongs then, and nothing else is.
+#[test]
+fn what_a_stopped_program_started_is_ended() {
+    let folder = libraries("exec-descendants");
+    folder.write("notes", format!("{FOUND}\n"));
+    let (notes, started) = (folder.path().join("notes"), folder.path().join("started"));
+    let (notes, started) = (notes.display(), started.display());
+    // A child that nothing but SIGKILL ends, and one of its own whose parent has ended.
+    let deaf = "trap \"\" TERM; echo $$ >> $0; while :; do sleep 0.1; done";
+    let start = format!(
+        "sh -c '{deaf}' {started} > /dev/null 2>&1 & (setsid sh -c '{deaf}' {started} > /dev/null 2>&1 &); sleep 0.3"
+    );
+    let pids = || std::fs::read_to_string(folder.path().join("started")).unwrap();
+    let ended = |options: &[&str], line: &str| {
+        let _ = std::fs::remove_file(folder.path().join("started"));
+        let (status, _, err) = exec(&folder, &[options, &["--check", "--", "sh", "-c", line]].concat());
+        assert_eq!(pids().lines().count(), 2);
+        (status, pids().lines().filter(|pid| !is_over(pid)).map(str::to_owned).collect::<Vec<String>>(), err)
+    };
+    // The program ends when it is told to, or by itself after its time.
+    for line in [format!("{start}; exec sleep 60"), format!("trap '' TERM; {start}; sleep 0.8")] {
+        let (status, left, err) = ended(&["--timeout", "0.5"], &line);
+        assert_eq!((status, left), (Some(1), vec![]), "{err}");
+    }
+    let (status, left, err) = ended(&["--first"], &format!("{start}; cat {notes} >> $HANDLOOM_FINDINGS; sleep 60"));
+    assert_eq!((status, left), (Some(1), vec![]), "{err}");
+    // Without a limit a program may leave something behind.
+    let (status, left, err) = ended(&[], &start);
+    assert_eq!((status, left.len()), (Some(0), 2), "{err}");
+    left.iter().for_each(|pid| drop(Command::new("kill").args(["-KILL", pid]).status()));
+}
+
+/// Launches that were under way when a program was stopped are no news.
+#[test]
+fn launches_of_a_stopped_program_are_not_missed() {
+    let folder = libraries("exec-under-way");
+    folder.write("notes", format!("{{\"event\":\"given\"}}\n{FOUND}\n"));
+    let notes = folder.path().join("notes");
+    let line = format!("cat {} >> $HANDLOOM_FINDINGS; sleep 60", notes.display());
+    for options in [["--first", "--check"], ["--timeout=0.5", "--check"]] {
+        let (status, _, err) = exec(&folder, &[&options[..], &["--", "sh", "-c", &line]].concat());
+        assert!(status == Some(1) && err.contains("1 finding: race") && !err.contains("not over"), "{err}");
+    }
 }
 
 /// `--first` ends the program with the first finding that is not left out.
@@ -220,11 +267,33 @@ fn a_program_runs_with_many_seeds() {
     assert!(status == Some(2) && err.contains("--check"), "{err}");
 }
 
+/// A trap that only some seeds show is told with its text, and with how many it was seen.
+#[test]
+fn traps_of_many_seeds_are_told() {
+    let folder = libraries("exec-seed-traps");
+    let trap = r#"{"event":"trap","code":"CUDA_ERROR_ASSERT","entry":"k","text":"trap: it failed","trap":{"kind":"assert","file":"k.ptx","line":7,"column":2,"message":"it failed"}}"#;
+    folder.write("notes", format!("{trap}\n"));
+    let notes = folder.path().join("notes");
+    let line = format!("[ $HANDLOOM_SEED != 1 ] || cat {0} {0} >> $HANDLOOM_FINDINGS", notes.display());
+    let run =
+        |seeds: &str| exec(&folder, &["--check", "--many-seeds", seeds, "--format", "json", "--", "sh", "-c", &line]);
+    let told = |seeds: &str| exec(&folder, &["--check", "--many-seeds", seeds, "--", "sh", "-c", &line]);
+    let (status, _, err) = told("0..4");
+    assert_eq!((status, err.matches("trap: it failed").count()), (Some(1), 1), "{err}");
+    assert!(err.contains("CUDA_ERROR_ASSERT seen with 1 of 4 seeds; replay: --seed 1"), "{err}");
+    // The first run says it itself.
+    let (_, _, err) = told("1..4");
+    assert!(!err.contains("it failed") && err.contains("1 of 3 seeds"), "{err}");
+    let (_, out, _) = run("0..4");
+    let object: serde_json::Value = serde_json::from_str(out.trim()).unwrap();
+    assert_eq!(["seed", "seen", "seeds"].map(|name| object[name].as_u64()), [Some(1), Some(1), Some(4)]);
+}
+
 /// Documents of a whole program: standard output is theirs alone, and traps, findings and the program itself are in them.
 #[test]
 fn programs_have_documents() {
     let folder = libraries("exec-documents");
-    let trap = r#"{"event":"trap","code":"CUDA_ERROR_ASSERT","trap":{"kind":"assert","file":"k.ptx","line":7,"column":2,"block":[0,0,0],"thread":[0,0,0],"other_threads":0,"message":"it failed"}}"#;
+    let trap = r#"{"event":"trap","code":"CUDA_ERROR_ASSERT","entry":"_Z4failPi","text":"trap: it failed","trap":{"kind":"assert","file":"k.ptx","line":7,"column":2,"block":[0,0,0],"thread":[0,0,0],"other_threads":0,"message":"it failed"}}"#;
     folder.write("notes", format!("{FOUND}\n{trap}\n"));
     let from = folder.path().join("notes");
     let line = format!("cat {} >> $HANDLOOM_FINDINGS; echo words", from.display());
@@ -239,6 +308,17 @@ fn programs_have_documents() {
     assert_eq!(region["startLine"], 7);
     let (_, out, _) = run("junit", &line);
     assert!(out.contains("tests=\"3\" failures=\"2\"") && out.contains("<testcase classname=\"program\""), "{out}");
+    assert!(out.contains("<testcase classname=\"launch\" name=\"_Z4failPi\""), "{out}");
+    // With objects, one is the trap, as of a launch of `run`.
+    let (status, out, _) = run("json", &line);
+    let objects: Vec<serde_json::Value> = out.lines().skip(1).map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!((status, objects.len()), (Some(1), 2), "{out}");
+    let field = |name: &str| objects[0][name].as_str().unwrap();
+    assert_eq!(
+        ["entry", "demangled", "status", "code"].map(field),
+        ["_Z4failPi", "fail(int*)", "trap", "CUDA_ERROR_ASSERT"]
+    );
+    assert_eq!(objects[0]["trap"]["kind"], "assert");
     // Without a fault there is one too, and a status is a failure.
     let (status, out, _) = run("junit", "exit 0");
     assert!(status == Some(0) && out.contains("tests=\"1\" failures=\"0\""), "{out}");

@@ -473,17 +473,30 @@ impl Module {
 
     /// The file and the line of the source, from 1, that a place came from: those of the `.loc` that governs it.
     pub fn source_line(&self, span: Span) -> Option<(&str, u32)> {
+        let line = self.line_entry(span)?;
+        self.line_of(line.file, line.line)
+    }
+
+    /// The file and the line from which the code at a place was called before it was inlined there: the outermost call, in the kernel or a function that was not
+    /// inlined.
+    pub fn source_caller(&self, span: Span) -> Option<(&str, u32)> {
+        let (file, line) = self.line_entry(span)?.caller?;
+        self.line_of(file, line)
+    }
+
+    /// The `.loc` that governs a place.
+    fn line_entry(&self, span: Span) -> Option<&LineEntry> {
         if span == Span::NONE {
             return None;
         }
         let key = |l: &LineEntry| (l.at.file, l.at.start);
         let behind = self.lines.partition_point(|l| key(l) <= (span.file, span.start));
-        let line = self.lines.get(behind.checked_sub(1)?)?;
-        if line.line == 0 || line.at.file != span.file {
-            return None;
-        }
-        let file = self.line_files.get(usize::try_from(line.file).ok()?)?;
-        if file.is_empty() { None } else { Some((file, line.line)) }
+        self.lines.get(behind.checked_sub(1)?).filter(|line| line.line != 0 && line.at.file == span.file)
+    }
+
+    fn line_of(&self, file: u32, line: u32) -> Option<(&str, u32)> {
+        let file = self.line_files.get(usize::try_from(file).ok()?)?;
+        if file.is_empty() { None } else { Some((file, line)) }
     }
 }
 
@@ -530,6 +543,8 @@ pub struct LineEntry {
     pub file: u32,
     /// Line from 1; 0 ends the range (a new function).
     pub line: u32,
+    /// Where the outermost of the functions that it was inlined through is called, if that is known: file and line.
+    pub caller: Option<(u32, u32)>,
 }
 
 /// Special registers that are constants of a launch shape.

@@ -8,6 +8,8 @@ class Place(TypedDict):
     column: int
     source_file: str | None
     source_line: int | None
+    caller_file: str | None
+    caller_line: int | None
     statement: str
     block: list[int]
     thread: list[int]
