@@ -107,6 +107,8 @@ enum Given {
     Int(u32),
     Float(f32),
     Words(u32),
+    /// Words that are 0.
+    Zeros(u32),
 }
 
 /// A kernel with its launch.
@@ -137,6 +139,10 @@ impl Kernel {
                 Given::Float(v) => Argument::Scalar(u64::from(v.to_bits())),
                 Given::Words(n) => {
                     buffers.push((0..*n).flat_map(|_| next().to_le_bytes()).collect());
+                    Argument::Buffer(buffers.len() - 1, 0)
+                }
+                Given::Zeros(n) => {
+                    buffers.push(vec![0; 4 * *n as usize]);
                     Argument::Buffer(buffers.len() - 1, 0)
                 }
             });
@@ -214,7 +220,7 @@ pub fn kernels(is_large: bool) -> Vec<Kernel> {
 
 /// Kernels whose checks are measured, of 65,536 threads or elements: the first six as they are mostly written, the others of what a launch is doubted for.
 pub fn checked_kernels() -> Vec<Kernel> {
-    use Given::{Float, Int, Words};
+    use Given::{Float, Int, Words, Zeros};
     let n = 1 << 16;
     let all = [
         ("saxpy", "saxpy", [256, 1, 1], [256, 1, 1], vec![Int(n), Float(2.0), Words(n), Words(n)]),
@@ -234,6 +240,8 @@ pub fn checked_kernels() -> Vec<Kernel> {
         ("", "tickets", [256, 1, 1], [256, 1, 1], vec![Int(n - 1), Words(n), Words(n)]),
         ("", "own_memory", [256, 1, 1], [256, 1, 1], vec![Int(n - 1), Words(n), Words(n)]),
         ("spin_lock", "spin_warps", [64, 1, 1], [256, 1, 1], vec![Int(16), Words(64)]),
+        ("spin_lock", "spin_lanes", [8, 1, 1], [256, 1, 1], vec![Int(4), Zeros(64), Zeros(64)]),
+        ("spin_lock", "spin_blocks", [512, 1, 1], [32, 1, 1], vec![Int(16), Zeros(64), Zeros(64)]),
     ];
     all.map(Kernel::new).into()
 }

@@ -4,13 +4,15 @@
 //! the domain of each scope up to it around the releasing thread, and who acquires takes from the domains of each scope up to his around him. Both
 //! hold exactly when the scopes include each other.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use handloom_ir::types::Scope;
 
 use crate::event::Thread;
 use crate::known::Known;
+
+/// As many domains are no reason to look for those of whom none is left.
+const FEW: usize = 8;
 
 /// Threads that a scope means.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,7 +42,8 @@ impl Domain {
 /// What was released, by who may take it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Bag {
-    domains: BTreeMap<Domain, Arc<Known>>,
+    /// In the order of domains, of which there are few.
+    domains: Vec<(Domain, Arc<Known>)>,
     /// The site of a release in it and its scope, for explanations.
     pub from: Option<(u32, Scope)>,
 }
@@ -64,10 +67,35 @@ impl Bag {
         self.from = Some((site, scope));
     }
 
+    /// Whether it says already what a thread knew that releases with a scope.
+    pub fn holds(&self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: Option<u32>) -> bool {
+        Domain::within(scope, who, cluster).all(|domain| self.of(&domain).is_some_and(|there| there.has(known)))
+    }
+
+    /// Whether it says all that another one says.
+    pub fn includes(&self, other: &Bag) -> bool {
+        let has = |(domain, known): &(Domain, Arc<Known>)| self.of(domain).is_some_and(|there| there.has(known));
+        (self.from.is_some() || other.from.is_none()) && other.domains.iter().all(has)
+    }
+
+    /// Leaves what blocks told their own threads that have ended, as far as it was told to all: nobody takes it any more. It is looked at now and then.
+    pub fn prune(&mut self, runs: impl Fn(u32) -> bool) {
+        let n = self.domains.len();
+        let Some(all) = self.of(&Domain::All).filter(|_| n >= FEW && n.is_power_of_two()).cloned() else { return };
+        self.domains.retain(|(domain, known)| match domain {
+            Domain::Cta(cta) => runs(*cta) || !all.has(known),
+            Domain::Cluster(_) | Domain::All => true,
+        });
+    }
+
+    fn of(&self, domain: &Domain) -> Option<&Arc<Known>> {
+        self.domains.iter().find(|(d, _)| d == domain).map(|(_, known)| known)
+    }
+
     fn put_in(&mut self, domain: Domain, known: &Arc<Known>) {
-        match self.domains.get_mut(&domain) {
-            None => drop(self.domains.insert(domain, Arc::clone(known))),
-            Some(there) => Known::learn(there, known),
+        match self.domains.binary_search_by_key(&domain, |(d, _)| *d) {
+            Err(place) => self.domains.insert(place, (domain, Arc::clone(known))),
+            Ok(place) => Known::learn(&mut self.domains[place].1, known),
         }
     }
 
@@ -79,12 +107,12 @@ impl Bag {
 
     /// What a thread takes that acquires with a scope.
     pub fn take(&self, scope: Scope, who: Thread, cluster: Option<u32>) -> impl Iterator<Item = &Arc<Known>> {
-        Domain::within(scope, who, cluster).filter_map(|domain| self.domains.get(&domain))
+        Domain::within(scope, who, cluster).filter_map(|domain| self.of(&domain))
     }
 
     /// All that somebody may take.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Known>> {
-        self.domains.values()
+        self.domains.iter().map(|(_, known)| known)
     }
 
     /// What it cannot take.

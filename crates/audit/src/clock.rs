@@ -37,6 +37,10 @@ pub struct Clock {
     pub more: Option<Arc<Known>>,
     /// Made when the thread first releases or reads something strong, or a scope was too narrow.
     pub orders: Option<Box<Orders>>,
+    /// The last fence of sequential consistency of which it has heard, if that is later than what is in `more`.
+    pub heard: Number,
+    /// The number of its last fence, if that is of sequential consistency and nobody can have heard of it; else 0.
+    pub unheard: Number,
     /// It has read something by a strong access, and so may have been told something.
     pub has_asked: bool,
 }
@@ -71,22 +75,36 @@ impl Clock {
     /// The lanes of an access that is not ordered before what the thread does now.
     #[inline]
     pub fn unordered(&self, me: Thread, e: Entry) -> u32 {
-        let mut left = e.lanes;
-        if e.cta() == me.cta {
-            if e.time <= self.cta {
-                return 0;
-            }
-            if e.warp() == me.warp {
-                if e.time <= self.warp {
-                    return 0;
-                }
-                left &= !me.bit();
-            }
-        }
+        let left = self.left(me, e);
         match &self.more {
             Some(more) if left != 0 => more.unknown(e.cta(), e.warp(), left, e.time),
             Some(_) | None => left,
         }
+    }
+
+    /// The same, to be asked of several accesses.
+    #[inline]
+    pub fn unordered_of_several(&self, me: Thread) -> impl Fn(Entry) -> u32 {
+        let more = self.more.as_ref().map(|more| more.near(me.cta));
+        move |e: Entry| {
+            let left = self.left(me, e);
+            match more {
+                Some(more) if left != 0 => more.unknown(e.cta(), e.warp(), left, e.time),
+                Some(_) | None => left,
+            }
+        }
+    }
+
+    /// The lanes that the thread itself and barriers do not put before it.
+    #[inline]
+    fn left(&self, me: Thread, e: Entry) -> u32 {
+        if e.cta() != me.cta {
+            return e.lanes;
+        }
+        if e.time <= self.cta || e.warp() == me.warp && e.time <= self.warp {
+            return 0;
+        }
+        if e.warp() == me.warp { e.lanes & !me.bit() } else { e.lanes }
     }
 
     /// Whether another thread of its warp knows the same of all others.
@@ -101,14 +119,42 @@ impl Clock {
 
     /// All that the thread knows and has done itself, to be released.
     pub fn snapshot(&mut self, me: Thread, now: Time) -> Arc<Known> {
+        self.unheard = 0;
+        let mut known = self.more.as_ref().map_or_else(Known::default, |more| Known::clone(more));
+        self.release(&mut known, me, now);
+        Arc::new(known)
+    }
+
+    /// The same behind a fence of sequential consistency. The thread keeps what it releases, itself included, as what it knows of others.
+    pub fn pass(&mut self, me: Thread, now: Time, number: Number) -> Arc<Known> {
+        let mut more = self.more.take().unwrap_or_default();
+        let known = Arc::make_mut(&mut more);
+        known.pass(number);
+        self.unheard = number;
+        self.release(known, me, now);
+        self.more = Some(Arc::clone(&more));
+        more
+    }
+
+    /// Adds what the thread has done itself to what it knows of others.
+    fn release(&mut self, known: &mut Known, me: Thread, now: Time) {
         let is_first = self.released < now;
         self.released = now;
-        let mut known = self.more.as_ref().map_or_else(Known::default, |more| Known::clone(more));
+        known.hear(known.heard().max(self.heard));
+        known.learn_cta(me.cta, self.cta);
         known.learn_warp(me.cta, me.warp, self.warp);
         known.learn_thread(me, now);
-        known.learn_cta(me.cta, self.cta);
         known.release(me, now, is_first);
-        Arc::new(known)
+    }
+
+    /// Whether a thread that asks again learns nothing from a bag, whatever its scope.
+    pub fn knows_all(&self, bag: &Bag) -> bool {
+        bag.all().all(|known| self.knows(known))
+    }
+
+    /// Whether it knows all that others released.
+    pub fn knows(&self, known: &Arc<Known>) -> bool {
+        self.more.as_ref().is_some_and(|more| more.has(known))
     }
 
     /// Takes over what others know.
@@ -120,7 +166,7 @@ impl Clock {
     }
 
     /// What release patterns and barriers told, to be changed.
-    pub fn know(&mut self) -> &mut Known {
+    fn know(&mut self) -> &mut Known {
         Arc::make_mut(self.more.get_or_insert_default())
     }
 
@@ -131,8 +177,26 @@ impl Clock {
     }
 
     /// The last one of which it has heard.
+    #[inline]
     pub fn heard(&self) -> Number {
-        self.more.as_ref().map_or(0, |more| more.heard())
+        self.more.as_ref().map_or(0, |more| more.heard()).max(self.heard)
+    }
+
+    /// It hears of fences up to a number.
+    pub fn hear(&mut self, number: Number) {
+        self.heard = number;
+        if self.more.is_none() {
+            self.settle();
+        }
+    }
+
+    /// Puts down with the rest of which fences it has heard, before others take over what it knows.
+    pub fn settle(&mut self) {
+        self.unheard = 0;
+        if self.heard > self.more.as_ref().map_or(0, |more| more.heard()) {
+            let heard = self.heard;
+            self.know().hear(heard);
+        }
     }
 
     /// Remembers what it cannot take over.
@@ -163,8 +227,14 @@ impl Clock {
 impl Orders {
     /// A fence: those of its scope or a smaller one count no more.
     pub fn fence(&mut self, new: Released) {
-        self.fences.retain(|f| f.scope > new.scope);
+        self.forget_fences(new.scope);
         self.fences.push(new);
+    }
+
+    /// Fences of a scope or a smaller one count no more. Says whether there was no other one.
+    pub fn forget_fences(&mut self, scope: Scope) -> bool {
+        self.fences.retain(|f| f.scope > scope);
+        self.fences.is_empty()
     }
 
     /// A strong read of a location found something.
@@ -172,6 +242,8 @@ impl Orders {
         match self.pending.iter_mut().find(|(a, _)| *a == addr) {
             None => self.pending.push((addr, Arc::clone(bag))),
             Some((_, there)) if Arc::ptr_eq(there, bag) => {}
+            // Who asks again and again is mostly told what he was told before, and more.
+            Some((_, there)) if bag.includes(there) => *there = Arc::clone(bag),
             Some((_, there)) => Arc::make_mut(there).join(bag),
         }
     }
@@ -207,7 +279,12 @@ mod tests {
                     0..3 => {
                         let mut times = plain[me].clone();
                         times[me] = now;
-                        released.push((clocks[me].snapshot(all[me], now), times));
+                        let known = match random(2) {
+                            0 => clocks[me].snapshot(all[me], now),
+                            // A fence of sequential consistency, of which nobody hears.
+                            _ => clocks[me].pass(all[me], now, 1),
+                        };
+                        released.push((known, times));
                         // An op with several elements releases more than once at a time.
                         now += Time::try_from(random(2)).unwrap();
                     }

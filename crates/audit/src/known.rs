@@ -6,6 +6,9 @@
 //!
 //! Who hands something on hands on all that he knows. So whether one knows all that another one knew when he released it is mostly seen by one number:
 //! whether one knows of him by himself until then ([`Last`]).
+//!
+//! Threads that hand something round, as the holders of a lock do, are few at a time. What is known of the last few by themselves lies apart ([`Lately`]),
+//! so that who adds a time of his own to what he has been told copies no map.
 
 use std::sync::Arc;
 
@@ -31,7 +34,14 @@ fn place(cta: u32) -> (u32, usize) {
 type ByNumber<K, V> = Vec<(K, V)>;
 
 /// What belongs to a number.
+#[inline]
 fn at<K: Ord + Copy, V>(list: &ByNumber<K, V>, number: K) -> Option<&V> {
+    // Who runs now comes last, mostly.
+    if let Some((last, value)) = list.last()
+        && *last <= number
+    {
+        return (*last == number).then_some(value);
+    }
     list.binary_search_by_key(&number, |(n, _)| *n).ok().map(|i| &list[i].1)
 }
 
@@ -49,7 +59,9 @@ fn at_mut<K: Ord + Copy, V: Default>(list: &mut ByNumber<K, V>, number: K) -> &m
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Known {
     /// By number of the block, cut into groups: what one knows of blocks that have ended is mostly what all know.
-    groups: ByNumber<u32, Arc<Group>>,
+    groups: Arc<ByNumber<u32, Arc<Group>>>,
+    /// What is known of a few threads by themselves beside that.
+    lately: Lately,
     /// What of it lies behind proxy fences.
     fenced: Option<Arc<Fenced>>,
     /// The last fence of sequential consistency before it, and the last one of which something was heard.
@@ -70,6 +82,88 @@ struct Last {
     is_all: bool,
 }
 
+/// As many threads are in [`Lately`].
+const LATELY: usize = 8;
+
+/// Until when threads by themselves are known, each of them once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Lately {
+    n: u8,
+    /// Number of the block, times 32, and of the warp; the lane; the time.
+    list: [(u32, u8, Time); LATELY],
+}
+
+impl Lately {
+    fn all(&self) -> &[(u32, u8, Time)] {
+        self.list.get(..usize::from(self.n)).unwrap_or(&self.list)
+    }
+
+    /// Those among the lanes of a warp of whom it does not say what they did at a time.
+    #[inline]
+    fn unknown(&self, who: u32, lanes: u32, time: Time) -> u32 {
+        let is_of = |(w, _, t): &&(u32, u8, Time)| *w == who && time <= *t;
+        self.all().iter().filter(is_of).fold(lanes, |left, (_, lane, _)| left & !(1 << (lane & 31)))
+    }
+
+    /// Until when a thread is known.
+    fn of(&self, who: Thread) -> Time {
+        let warp = warp_of(who);
+        self.all().iter().find(|(w, lane, _)| (*w, *lane) == (warp, who.lane)).map_or(0, |(_, _, time)| *time)
+    }
+
+    /// A thread is known until a time. Says whether there was room for that.
+    fn learn(&mut self, (who, lane, time): (u32, u8, Time)) -> bool {
+        let n = usize::from(self.n);
+        if let Some((_, _, there)) = self.list.iter_mut().take(n).find(|(w, l, _)| (*w, *l) == (who, lane)) {
+            *there = time.max(*there);
+            return true;
+        }
+        let Some(free) = self.list.get_mut(n) else { return false };
+        *free = (who, lane, time);
+        self.n += 1;
+        true
+    }
+
+    /// Leaves those of whom something holds.
+    fn retain(&mut self, keeps: impl Fn(&(u32, u8, Time)) -> bool) {
+        let before = *self;
+        *self = Lately::default();
+        for entry in before.all().iter().filter(|entry| keeps(entry)) {
+            self.learn(*entry);
+        }
+    }
+}
+
+/// Number of the block of a thread, times 32, and of its warp.
+fn warp_of(who: Thread) -> u32 {
+    who.cta << 5 | u32::from(who.warp & 31)
+}
+
+/// What is known, where one looks for what is known of a block.
+#[derive(Clone, Copy, Debug)]
+pub struct Near<'a> {
+    known: &'a Known,
+    cta: u32,
+    of: Option<&'a OfCta>,
+    /// The last time of a thread by itself in [`Lately`].
+    latest: Time,
+}
+
+impl Near<'_> {
+    /// As [`Known::unknown`].
+    #[inline]
+    pub fn unknown(&self, cta: u32, warp: u8, lanes: u32, time: Time) -> u32 {
+        if cta != self.cta {
+            return self.known.unknown(cta, warp, lanes, time);
+        }
+        let left = self.of.map_or(lanes, |of| of.unknown(warp, lanes, time));
+        if left == 0 || time > self.latest {
+            return left;
+        }
+        self.known.lately.unknown(cta << 5 | u32::from(warp & 31), left, time)
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct OfCta {
     all: Time,
@@ -84,19 +178,41 @@ struct OfWarp {
 }
 
 impl OfCta {
+    /// Those among the lanes of a warp of whom it does not say what they did at a time.
+    #[inline]
+    fn unknown(&self, warp: u8, lanes: u32, time: Time) -> u32 {
+        if time <= self.all {
+            return 0;
+        }
+        let Some(of) = at(&self.warps, warp) else { return lanes };
+        if time <= of.all {
+            return 0;
+        }
+        let Some(times) = &of.lanes else { return lanes };
+        // Mostly it is asked of one lane.
+        let (mut late, mut left) = (0, lanes);
+        while left != 0 {
+            let lane = left.trailing_zeros();
+            if time > times[usize::try_from(lane & 31).unwrap_or(0)] {
+                late |= 1 << lane;
+            }
+            left &= left - 1;
+        }
+        late
+    }
+
     /// Whether it says all that another one says.
     fn includes(&self, other: &OfCta) -> bool {
         self.all >= other.all
             && other.warps.iter().all(|(warp, theirs)| {
-                let Some(mine) = at(&self.warps, *warp) else { return false };
-                let since = self.all.max(mine.all);
-                mine.all >= theirs.all
+                let mine = at(&self.warps, *warp);
+                let since = self.all.max(mine.map_or(0, |mine| mine.all));
+                let mine = mine.and_then(|mine| mine.lanes.as_ref());
+                since >= theirs.all
                     && theirs.lanes.as_ref().is_none_or(|theirs| {
-                        if mine.lanes.as_ref().is_some_and(|mine| Arc::ptr_eq(mine, theirs)) {
-                            return true;
-                        }
-                        let of = |lane: usize| mine.lanes.as_ref().map_or(since, |mine| mine[lane].max(since));
-                        theirs.iter().enumerate().all(|(lane, time)| of(lane) >= *time)
+                        let of = |lane: usize| mine.map_or(since, |mine| mine[lane].max(since));
+                        mine.is_some_and(|mine| Arc::ptr_eq(mine, theirs))
+                            || theirs.iter().enumerate().all(|(lane, time)| of(lane) >= *time)
                     })
             })
     }
@@ -129,31 +245,35 @@ impl Known {
             last.is_all = false;
         }
         let (group, place) = place(cta);
-        let group = Arc::make_mut(at_mut(&mut self.groups, group));
+        let group = Arc::make_mut(at_mut(Arc::make_mut(&mut self.groups), group));
         Arc::make_mut(group[place].get_or_insert_default())
+    }
+
+    /// Moves what is known of threads by themselves to the rest.
+    fn settle(&mut self) {
+        let is_all = self.last.is_some_and(|last| last.is_all);
+        for (who, lane, time) in std::mem::take(&mut self.lately).all() {
+            let [_, _, _, warp] = (who & 31).to_be_bytes();
+            let of = at_mut(&mut self.of_mut(who >> 5).warps, warp);
+            let there = &mut Arc::make_mut(of.lanes.get_or_insert_default())[usize::from(lane & 31)];
+            *there = (*there).max(*time);
+        }
+        // That is what was known before.
+        if let Some(last) = &mut self.last {
+            last.is_all = is_all;
+        }
     }
 
     /// Those among the lanes of a warp of whom it is not known what they did at a time.
     pub fn unknown(&self, cta: u32, warp: u8, lanes: u32, time: Time) -> u32 {
-        let Some(of) = self.of(cta) else { return lanes };
-        if time <= of.all {
-            return 0;
-        }
-        let Some(of) = at(&of.warps, warp) else { return lanes };
-        if time <= of.all {
-            return 0;
-        }
-        let Some(times) = &of.lanes else { return lanes };
-        // Mostly it is asked of one lane.
-        let (mut late, mut left) = (0, lanes);
-        while left != 0 {
-            let lane = left.trailing_zeros();
-            if time > times[usize::try_from(lane & 31).unwrap_or(0)] {
-                late |= 1 << lane;
-            }
-            left &= left - 1;
-        }
-        late
+        let left = self.lately.unknown(cta << 5 | u32::from(warp & 31), lanes, time);
+        if left == 0 { 0 } else { self.of(cta).map_or(left, |of| of.unknown(warp, left, time)) }
+    }
+
+    /// What is known, to be asked several times of one block, most of all.
+    pub fn near(&self, cta: u32) -> Near<'_> {
+        let latest = self.lately.all().iter().fold(0, |latest, (_, _, time)| latest.max(*time));
+        Near { known: self, cta, of: self.of(cta), latest }
     }
 
     /// All that a block did until a time.
@@ -162,18 +282,24 @@ impl Known {
             let of = self.of_mut(cta);
             of.all = time;
             of.warps.retain(|(_, w)| w.all > time || w.lanes.as_ref().is_some_and(|l| l.iter().any(|t| *t > time)));
+            self.lately.retain(|(who, _, t)| who >> 5 != cta || *t > time);
         }
     }
 
     /// All that a warp did until a time.
     pub fn learn_warp(&mut self, cta: u32, warp: u8, time: Time) {
-        if time > self.of(cta).and_then(|of| at(&of.warps, warp)).map_or(0, |of| of.all) {
+        let of = self.of(cta);
+        let of_warp = of.and_then(|of| at(&of.warps, warp)).map_or(0, |of| of.all);
+        if time > of_warp.max(of.map_or(0, |of| of.all)) {
             at_mut(&mut self.of_mut(cta).warps, warp).all = time;
         }
     }
 
     /// All that lanes of a warp did until a time.
     pub fn learn_lanes(&mut self, cta: u32, warp: u8, lanes: u32, time: Time) {
+        if let (true, Ok(lane)) = (lanes.is_power_of_two(), u8::try_from(lanes.trailing_zeros())) {
+            return self.learn_thread(Thread { cta, warp, lane }, time);
+        }
         let of = at_mut(&mut self.of_mut(cta).warps, warp);
         if lanes == u32::MAX {
             of.all = of.all.max(time);
@@ -189,7 +315,17 @@ impl Known {
 
     /// All that a thread did until a time.
     pub fn learn_thread(&mut self, who: Thread, time: Time) {
-        self.learn_lanes(who.cta, who.warp, who.bit(), time);
+        if let Some(last) = &mut self.last {
+            last.is_all = false;
+        }
+        self.learn_lately((warp_of(who), who.lane, time));
+    }
+
+    fn learn_lately(&mut self, entry: (u32, u8, Time)) {
+        if !self.lately.learn(entry) {
+            self.settle();
+            self.lately.learn(entry);
+        }
     }
 
     /// A thread knows so much at a time and releases it. `is_first`: it has released nothing else at this time.
@@ -199,8 +335,9 @@ impl Known {
 
     /// The time of a lane by itself until which it is known.
     fn of_lane(&self, who: Thread) -> Time {
+        let lately = self.lately.of(who);
         let lanes = self.of(who.cta).and_then(|of| at(&of.warps, who.warp)?.lanes.as_ref());
-        lanes.map_or(0, |times| times[usize::from(who.lane & 31)])
+        lanes.map_or(lately, |times| times[usize::from(who.lane & 31)].max(lately))
     }
 
     /// The last fence of sequential consistency before it.
@@ -235,7 +372,12 @@ impl Known {
 
     /// The same without what lies behind proxy fences.
     pub fn plain(&self) -> Known {
-        Known { groups: self.groups.clone(), ..Known::default() }
+        Known { groups: Arc::clone(&self.groups), lately: self.lately, ..Known::default() }
+    }
+
+    /// Whether it says all that another one says, so that [`learn`](Known::learn) changes nothing.
+    pub fn has(&self, other: &Arc<Known>) -> bool {
+        std::ptr::eq(self, Arc::as_ptr(other)) || self.includes(other)
     }
 
     /// Whether it says all that another one says. What lies behind proxy fences must be the very same.
@@ -250,6 +392,9 @@ impl Known {
             return false;
         }
         if let Some(last) = other.last {
+            if last.is_all && self.lately.of(last.who) >= last.time {
+                return true;
+            }
             if self.unknown(last.who.cta, last.who.warp, last.who.bit(), last.time) != 0 {
                 return false;
             }
@@ -257,15 +402,25 @@ impl Known {
                 return true;
             }
         }
-        other.groups.iter().all(|(number, theirs)| {
-            let Some(mine) = at(&self.groups, *number) else { return false };
-            let has = |(mine, theirs): (&Option<Arc<OfCta>>, &Option<Arc<OfCta>>)| match (mine, theirs) {
-                (_, None) => true,
-                (None, Some(_)) => false,
-                (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs) || mine.includes(theirs),
-            };
-            Arc::ptr_eq(mine, theirs) || mine.iter().zip(theirs.iter()).all(has)
-        })
+        let has_lately = |(who, lane, time): &(u32, u8, Time)| {
+            let [_, _, _, warp] = (who & 31).to_be_bytes();
+            self.unknown(who >> 5, warp, 1 << (lane & 31), *time) == 0
+        };
+        if !other.lately.all().iter().all(has_lately) {
+            return false;
+        }
+        Arc::ptr_eq(&self.groups, &other.groups)
+            || other.groups.iter().all(|(number, theirs)| self.includes_group(*number, theirs))
+    }
+
+    fn includes_group(&self, number: u32, theirs: &Arc<Group>) -> bool {
+        let Some(mine) = at(&self.groups, number) else { return false };
+        let has = |(mine, theirs): (&Option<Arc<OfCta>>, &Option<Arc<OfCta>>)| match (mine, theirs) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs) || mine.includes(theirs),
+        };
+        Arc::ptr_eq(mine, theirs) || mine.iter().zip(theirs.iter()).all(has)
     }
 
     /// All that somebody else knows. Where one of the two says all that the other one says, it is kept as it is.
@@ -289,12 +444,19 @@ impl Known {
         self.fences = (self.fences.0.max(other.fences.0), self.fences.1.max(other.fences.1));
         let last = [self.last, other.last].into_iter().flatten().max_by_key(|last| last.time);
         self.last = last.map(|last| Last { is_all: false, ..last });
-        for (number, theirs) in &other.groups {
-            match self.groups.binary_search_by_key(number, |(n, _)| *n) {
-                Err(place) => self.groups.insert(place, (*number, Arc::clone(theirs))),
-                Ok(place) if Arc::ptr_eq(&self.groups[place].1, theirs) => {}
+        for entry in other.lately.all() {
+            self.learn_lately(*entry);
+        }
+        if Arc::ptr_eq(&self.groups, &other.groups) {
+            return;
+        }
+        let groups = Arc::make_mut(&mut self.groups);
+        for (number, theirs) in other.groups.iter() {
+            match groups.binary_search_by_key(number, |(n, _)| *n) {
+                Err(place) => groups.insert(place, (*number, Arc::clone(theirs))),
+                Ok(place) if Arc::ptr_eq(&groups[place].1, theirs) => {}
                 Ok(place) => {
-                    let mine = Arc::make_mut(&mut self.groups[place].1);
+                    let mine = Arc::make_mut(&mut groups[place].1);
                     mine.iter_mut().zip(theirs.iter()).for_each(|(mine, theirs)| join(mine, theirs));
                 }
             }

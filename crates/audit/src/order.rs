@@ -263,7 +263,8 @@ impl Audit {
         }
         let proxies = self.follows_proxies;
         self.keep(|audit| Event::StartCta { cta: number, threads, cluster: audit.cluster_of(number), shared, proxies });
-        let threads = usize::try_from(threads).unwrap_or(0);
+        // Nobody asks what threads know where races are not looked for.
+        let threads = if self.has_races() { usize::try_from(threads).unwrap_or(0) } else { 0 };
         let clocks = vec![Clock::default(); threads];
         let alike = vec![Alike::Unseen; threads.div_ceil(32)];
         self.ctas.insert(number, Cta { shared, clocks, alike, arrived: HashMap::new(), meetings: Meetings::default() });
@@ -363,6 +364,9 @@ impl Audit {
     pub fn fence(&mut self, who: Thread, site: u32, order: Order, scope: Scope) {
         self.keep(|_| Event::Fence { who, order, scope });
         self.goes_on(who);
+        if !self.has_races() {
+            return;
+        }
         let acquires = matches!(order, Order::Acquire | Order::AcqRel | Order::Sc);
         let releases = matches!(order, Order::Release | Order::AcqRel | Order::Sc);
         if acquires && let Some(orders) = self.clock(who).and_then(|c| c.orders.as_mut()) {
@@ -383,7 +387,7 @@ impl Audit {
             self.take_sequence(who, scope);
         }
         if releases {
-            let known = self.snapshot(who);
+            let known = if order == Order::Sc { self.pass_sequence(who, scope) } else { self.snapshot(who) };
             if order == Order::Sc {
                 self.tell_sequence(who, scope, &known);
             }
@@ -401,22 +405,23 @@ impl Audit {
             let (release, acquire) = ((site_of(from)?, of), (site_of(site)?, scope));
             Some(Attempt { release, acquire })
         });
-        let is_all = bag.left(scope, who, cluster).next().is_none();
-        let missed: Vec<Missed> = attempt.map_or_else(Vec::new, |attempt| {
-            let left = bag.left(scope, who, cluster);
-            left.map(|known| Missed { known: Arc::clone(known), attempt }).collect()
-        });
-        if let Some(clock) = self.clock(who) {
-            bag.take(scope, who, cluster).for_each(|known| clock.learn(known));
-            clock.miss(&missed);
-        }
-        is_all
+        let Some(clock) = self.clock(who) else { return true };
+        bag.take(scope, who, cluster).for_each(|known| clock.learn(known));
+        // What is known by now explains nothing.
+        let left: Vec<&Arc<Known>> = bag.left(scope, who, cluster).filter(|known| !clock.knows(known)).collect();
+        let missed = |attempt| left.iter().map(|known| Missed { known: Arc::clone(known), attempt }).collect();
+        let missed: Vec<Missed> = attempt.map_or_else(Vec::new, missed);
+        clock.miss(&missed);
+        left.is_empty()
     }
 
     /// Lanes of a warp arrive at a barrier of their block and do not wait for it.
     pub fn arrive(&mut self, cta: u64, id: u32, warp: usize, lanes: u32) {
         let Ok(cta) = u32::try_from(cta) else { return };
         self.keep(|_| Event::Arrive { cta, id, warp, lanes });
+        if !self.has_races() {
+            return self.all_go_on(cta, warp, lanes);
+        }
         for who in threads(cta, warp, lanes) {
             let known = self.snapshot(who);
             self.goes_on(who);
@@ -433,6 +438,9 @@ impl Audit {
     pub fn barrier(&mut self, cta: u64, met: &Met) {
         let Ok(number) = u32::try_from(cta) else { return };
         self.keep(|_| Event::Barrier { cta: number, met: met.clone() });
+        if !self.has_races() {
+            return met.waited.iter().for_each(|(warp, lanes)| self.all_go_on(number, *warp, *lanes));
+        }
         let now = self.now;
         let Some(cta) = self.ctas.get_mut(&number) else { return };
         if cta.all_meet(met, now) {
@@ -442,6 +450,7 @@ impl Audit {
         let arrived = cta.arrived.remove(&met.id);
         let all: Vec<Thread> = met.waited.iter().flat_map(|(warp, lanes)| threads(number, *warp, *lanes)).collect();
         let gone = if met.is_whole { absent(cta, number, met, arrived.as_ref()) } else { vec![] };
+        gone.iter().for_each(|who| cta.clock_mut(*who).into_iter().for_each(Clock::settle));
         match arrived {
             None if met.is_whole => {
                 // What they did is known as what the block did, what they know is not.
@@ -474,6 +483,9 @@ impl Audit {
     pub fn warp_barrier(&mut self, cta: u64, warp: usize, lanes: u32, live: u32) {
         let Ok(number) = u32::try_from(cta) else { return };
         self.keep(|_| Event::WarpBarrier { cta: number, warp, lanes });
+        if !self.has_races() {
+            return self.all_go_on(number, warp, lanes);
+        }
         let now = self.now;
         let Some(cta) = self.ctas.get_mut(&number) else { return };
         let all: Vec<Thread> = threads(number, warp, lanes).collect();
@@ -492,6 +504,9 @@ impl Audit {
     pub fn cluster_arrive(&mut self, cta: u64, phase: u64, warp: usize, lanes: u32, releases: bool) {
         let Ok(number) = u32::try_from(cta) else { return };
         self.keep(|_| Event::ClusterArrive { cta: number, phase, warp, lanes, releases });
+        if !self.has_races() {
+            return self.all_go_on(number, warp, lanes);
+        }
         for who in threads(number, warp, lanes) {
             self.goes_on(who);
             let (cluster, number) = (self.cluster(who), self.cluster_of(who.cta));
@@ -501,6 +516,7 @@ impl Audit {
                 self.phases.entry((number, phase)).or_default().tell(domain, &known);
                 continue;
             }
+            self.clock(who).into_iter().for_each(Clock::settle);
             let fences = self.clock(who).and_then(|c| c.orders.as_ref()).map_or_else(Vec::new, |o| o.fences.clone());
             let bag = self.phases.entry((number, phase)).or_default();
             fences.iter().for_each(|r| bag.put(&r.known, r.scope, who, cluster, r.site));
@@ -512,6 +528,9 @@ impl Audit {
     pub fn cluster_wait(&mut self, who: Thread, phase: u64) {
         self.keep(|_| Event::ClusterWait { who, phase });
         self.goes_on(who);
+        if !self.has_races() {
+            return;
+        }
         let cluster = self.cluster(who);
         let Some(bag) = self.phases.get(&(self.cluster_of(who.cta), phase)) else { return };
         let taken: Vec<Arc<Known>> = bag.take(Scope::Cluster, who, cluster).map(Arc::clone).collect();
@@ -574,11 +593,11 @@ impl Cta {
         self.arrived.get(&id).map_or_else(BTreeMap::new, |arrived| arrived.lanes.clone())
     }
 
-    fn clock(&self, who: Thread) -> Option<&Clock> {
+    pub(crate) fn clock(&self, who: Thread) -> Option<&Clock> {
         self.clocks.get(usize::try_from(who.number()).ok()?)
     }
 
-    fn clock_mut(&mut self, who: Thread) -> Option<&mut Clock> {
+    pub(crate) fn clock_mut(&mut self, who: Thread) -> Option<&mut Clock> {
         self.clocks.get_mut(usize::try_from(who.number()).ok()?)
     }
 }
@@ -616,6 +635,7 @@ fn meet(cta: &mut Cta, all: &[Thread], step: impl Fn(&mut Clock, Thread), told: 
         }
     }
     let number = |who: &Thread| usize::try_from(who.number()).unwrap_or(usize::MAX);
+    all.iter().for_each(|who| cta.clock_mut(*who).into_iter().for_each(Clock::settle));
     let mut known: Vec<Arc<Known>> = told.map(Arc::new).into_iter().collect();
     let mut missed: Vec<Missed> = Vec::new();
     let mut latest = 0;

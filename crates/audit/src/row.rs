@@ -104,6 +104,12 @@ impl Audit {
         if !is_plain || self.shadow.cost().saturating_add(most) > self.options.room || row.parts.len() > 8 {
             return row.all().for_each(|access| self.access(site, access));
         }
+        // One lane by itself of a warp whose lanes know different things, as one that holds a lock.
+        if let ([lane], [_]) = (row.lanes, row.parts)
+            && self.times_of(row.cta, row.first / 32).is_none()
+        {
+            return self.look_at(site, row.access(*lane, 0), true);
+        }
         if self.options.keeps_events {
             row.all().for_each(|access| self.keep(|_| Event::Access { site: what, access }));
         }
@@ -150,10 +156,13 @@ impl Audit {
             let mut left = part.lanes;
             while left != 0 {
                 // The lanes of the line that the next one is in, from the end if the last one comes first.
-                let next = if reversed { 31 - left.leading_zeros() } else { left.trailing_zeros() };
-                let at = base.wrapping_add(stride * u64::from(next));
+                let (low, high) = (left.trailing_zeros(), 31 - left.leading_zeros());
+                let next = if reversed { high } else { low };
+                let place = |lane: u32| base.wrapping_add(stride * u64::from(lane));
+                let at = place(next);
                 let line = at & !(LINE - 1);
-                let here = lanes_of_line(base, stride, left, line, next, reversed);
+                let is_whole = (place(low) ^ place(high)) < LINE;
+                let here = if is_whole { left } else { lanes_of_line(base, stride, left, line, next, reversed) };
                 left &= !here;
                 let kept = LineRow {
                     time,
@@ -170,10 +179,13 @@ impl Audit {
                     reversed,
                 };
                 let end = at + size;
-                if self.shadow.is_open(line).1 {
+                let fits = kept.base != i32::MIN && end <= line + LINE;
+                let mut is_kept = if fits { self.shadow.admits(line, &kept) } else { None };
+                if is_kept.is_none() && self.shadow.is_open(line).1 {
                     self.play(line);
+                    is_kept = if fits { self.shadow.admits(line, &kept) } else { None };
                 }
-                if kept.base == i32::MIN || end > line + LINE || !self.shadow.admits(line, &kept) {
+                if is_kept != Some(true) {
                     self.settle(line);
                     let mut all = [0; 32];
                     let n = row.lanes.iter().filter(|lane| here >> **lane & 1 == 1).zip(&mut all).fold(

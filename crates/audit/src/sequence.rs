@@ -23,6 +23,9 @@ use crate::race::Now;
 /// Most fences of a domain that are kept apart; who heard of an older one takes the oldest that is kept.
 const MOST_KEPT: usize = 1 << 12;
 
+/// As many of the last ones are looked at before others.
+const FEW: usize = 4;
+
 /// The number of a fence, from 1 on; 0: of none.
 pub type Number = u32;
 
@@ -43,30 +46,59 @@ impl Sequence {
     }
 
     /// What a fence takes by whose thread fences up to a number have been heard of.
-    fn take(&self, heard: Number, scope: Scope, who: Thread, cluster: Option<u32>) -> [Option<Arc<Known>>; 3] {
-        let of_domain = |domain: Domain| {
+    fn take(
+        &self,
+        heard: Number,
+        scope: Scope,
+        who: Thread,
+        cluster: Option<u32>,
+    ) -> impl Iterator<Item = &Arc<Known>> {
+        let of_domain = move |domain: Domain| {
             let list = self.told.get(&domain)?;
-            let end = list.partition_point(|(number, _)| *number <= heard);
+            // Mostly it is one of the last.
+            let late = list.iter().rev().take(FEW).position(|(number, _)| *number <= heard);
+            let end = match late {
+                Some(after) => list.len() - after,
+                None => list.partition_point(|(number, _)| *number <= heard),
+            };
             // What came before those that are kept is in the oldest one.
             let last =
                 if end == 0 && list.len() >= MOST_KEPT / 2 { list.first() } else { list.get(end.checked_sub(1)?) };
-            last.map(|(_, known)| Arc::clone(known))
+            last.map(|(_, known)| known)
         };
-        let mut taken = [None, None, None];
-        if heard > 0 {
-            taken.iter_mut().zip(Domain::within(scope, who, cluster)).for_each(|(to, domain)| *to = of_domain(domain));
+        Domain::within(scope, who, cluster).filter(move |_| heard > 0).filter_map(of_domain)
+    }
+
+    /// A thread executes another fence, and nobody can have heard of the one of a number, which it executed before with the same scope: who hears of a later
+    /// one finds all in that.
+    fn take_back(&mut self, number: Number, scope: Scope, who: Thread, cluster: Option<u32>) {
+        for domain in Domain::within(scope, who, cluster) {
+            if let Some(list) = self.told.get_mut(&domain)
+                && list.last().is_some_and(|(last, _)| *last == number)
+            {
+                list.pop();
+            }
         }
-        taken
     }
 
     /// A thread that knows so much has executed the last fence.
     fn put(&mut self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: Option<u32>) {
+        // Domains that hold the same until now hold the same then.
+        let mut last: Option<(*const Known, Arc<Known>)> = None;
         for domain in Domain::within(scope, who, cluster) {
             let list = self.told.entry(domain).or_default();
-            let mut all = Arc::clone(known);
-            if let Some((_, before)) = list.last() {
-                Known::learn(&mut all, before);
-            }
+            let before = list.last().map(|(_, before)| before);
+            let all = match (before, &last) {
+                (None, _) => Arc::clone(known),
+                (Some(before), Some((same, all))) if Arc::as_ptr(before) == *same => Arc::clone(all),
+                (Some(before), _) if known.has(before) => Arc::clone(known),
+                (Some(before), _) => {
+                    let mut all = Arc::clone(known);
+                    Known::learn(&mut all, before);
+                    last = Some((Arc::as_ptr(before), Arc::clone(&all)));
+                    all
+                }
+            };
             if list.len() >= MOST_KEPT {
                 list.drain(..MOST_KEPT / 2);
             }
@@ -93,17 +125,28 @@ impl Sequence {
 }
 
 impl Audit {
-    /// A thread executes a fence of sequential consistency: what it learns. Behind it, [`tell_sequence`](Audit::tell_sequence).
+    /// A thread executes a fence of sequential consistency: what it learns. Behind it, [`pass_sequence`](Audit::pass_sequence) and [`tell_sequence`](Audit::tell_sequence).
     pub(crate) fn take_sequence(&mut self, who: Thread, scope: Scope) {
         let cluster = self.cluster(who);
         let heard = self.clock(who).map_or(0, |clock| clock.heard());
-        let taken = self.sequence.take(heard, scope, who, cluster);
-        self.sequence.count = self.sequence.count.saturating_add(1);
-        let number = self.sequence.count;
-        if let Some(clock) = self.clock(who) {
-            taken.iter().flatten().for_each(|known| clock.learn(known));
-            clock.know().pass(number);
+        let Audit { sequence, ctas, .. } = self;
+        if let Some(clock) = ctas.get_mut(&who.cta).and_then(|cta| cta.clock_mut(who)) {
+            sequence.take(heard, scope, who, cluster).for_each(|known| clock.learn(known));
         }
+        sequence.count = sequence.count.saturating_add(1);
+    }
+
+    /// What it knows then, and has done itself, to be released.
+    pub(crate) fn pass_sequence(&mut self, who: Thread, scope: Scope) -> Arc<Known> {
+        let (now, number, cluster) = (self.now, self.sequence.count, self.cluster(who));
+        self.has_released = true;
+        let Audit { sequence, ctas, .. } = self;
+        let Some(clock) = ctas.get_mut(&who.cta).and_then(|cta| cta.clock_mut(who)) else { return Arc::default() };
+        // What the thread released by its last fence is gone with that, so that nothing is copied. Who hears of a fence of somebody else between the two would miss it.
+        if clock.orders().forget_fences(scope) && clock.unheard > 0 && clock.unheard + 1 == number {
+            sequence.take_back(clock.unheard, scope, who, cluster);
+        }
+        clock.pass(who, now, number)
     }
 
     /// What those learn that execute one later.
@@ -115,13 +158,16 @@ impl Audit {
     /// A strong access, which may tell of fences before it and hear of others.
     pub(crate) fn hear(&mut self, now: &Now) {
         let who = now.access.thread;
-        let own = self.clock(who).map_or(0, |clock| clock.passed());
+        let own = self.clock(who).map_or(0, |clock| {
+            clock.unheard = 0;
+            clock.passed()
+        });
         if !self.sequence.concerns(own, now.access.addr) {
             return;
         }
         let heard = self.sequence.meet(own, now);
         if let Some(clock) = self.clock(who).filter(|clock| clock.heard() < heard) {
-            clock.know().hear(heard);
+            clock.hear(heard);
         }
     }
 }

@@ -109,6 +109,22 @@ impl Tag {
     }
 }
 
+/// Some of the accesses to a granule, by their places: a bit each.
+#[derive(Default)]
+struct Bits([u64; MOST.div_ceil(64)]);
+
+impl Bits {
+    fn add(&mut self, place: usize) {
+        if let Some(word) = self.0.get_mut(place / 64) {
+            *word |= 1 << (place % 64);
+        }
+    }
+
+    fn has(&self, place: usize) -> bool {
+        self.0.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    }
+}
+
 /// The accesses to a granule: one in place, the others in a chain of such.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
@@ -284,13 +300,17 @@ impl Shadow {
         all
     }
 
-    /// Keeps a row of the line of an address, if it races with nothing there and the line is one of rows. Says whether.
-    pub fn admits(&mut self, addr: u64, row: &LineRow) -> bool {
+    /// Keeps a row of the line of an address, if it races with nothing there and the line is one of rows. Says whether; `None` if nothing was looked at, since
+    /// reads of the page were put off.
+    pub fn admits(&mut self, addr: u64, row: &LineRow) -> Option<bool> {
         let line = line_of(addr);
         let page = self.page(addr);
+        if !page.later.is_empty() {
+            return None;
+        }
         page.is_written |= row.writes;
         if page.exact >> line & 1 == 1 {
-            return false;
+            return Some(false);
         }
         let is_new = page.lines.is_empty();
         if is_new {
@@ -302,7 +322,7 @@ impl Shadow {
         let after = line.rows.len();
         self.n_rows = (self.n_rows + after).saturating_sub(before);
         self.n_lined += usize::from(is_new);
-        admits
+        Some(admits)
     }
 
     /// From now on granules say what is done to the line of an address: the rows that were kept, which the caller adds.
@@ -440,18 +460,25 @@ impl Shadow {
             return Added::Done;
         }
         let (mask, writes, strength) = (new.tag().mask(), new.tag().writes(), new.tag().strength());
-        let is_covered = |e: Entry, left: u32| {
+        let may_be_covered = |e: Entry| {
             let tag = e.tag();
             let same = || (tag.strength(), tag.bytes(), e.cta()) == (strength, new.tag().bytes(), new.cta());
-            left == 0 && tag.mask() & !mask == 0 && (writes || !tag.writes()) && (strength == 0 || same())
+            tag.mask() & !mask == 0 && (writes || !tag.writes()) && (strength == 0 || same())
         };
+        let is_covered = |e: Entry, left: u32| left == 0 && may_be_covered(e);
         let (mut n, mut covered, mut like, mut is_alone, mut passes) = (0, 0, None, true, false);
+        // Those that are covered, a bit each.
+        let (mut gone, mut oldest) = (Bits::default(), (Time::MAX, 0));
         let (mut here, mut place) = (cell, 0);
         loop {
             let (e, tag) = (here.entry, here.entry.tag());
-            let left = unordered(e);
-            if left != 0 && tag.mask() & mask != 0 && (writes || tag.writes()) {
-                if !is_strong(e) {
+            let conflicts = tag.mask() & mask != 0 && (writes || tag.writes());
+            let covers = may_be_covered(e);
+            // Atomics of many blocks on one place are asked nothing else.
+            let is_passed = writes && !covers && conflicts && is_strong(e);
+            let left = if is_passed || !conflicts && !covers { u32::MAX } else { unordered(e) };
+            if left != 0 && conflicts {
+                if !is_passed && !is_strong(e) {
                     return Added::Conflict;
                 }
                 passes |= tag.writes();
@@ -461,7 +488,13 @@ impl Shadow {
             } else if e.who == new.who && e.time > since {
                 is_alone = false;
             }
-            covered += usize::from(is_covered(e, left));
+            if covers && left == 0 {
+                covered += 1;
+                gone.add(n);
+            }
+            if e.time < oldest.0 {
+                oldest = (e.time, n);
+            }
             n += 1;
             let Some(next) = node(&mut self.nodes, here.next) else { break };
             (place, here) = (here.next, *next);
@@ -479,6 +512,13 @@ impl Shadow {
             *self.cell(at) = Cell { entry: new, next: 0 };
             return added(0);
         }
+        if covered == 0 && n == MOST {
+            gone.add(oldest.1);
+        }
+        if (covered > 0 || n == MOST) && like.is_none() {
+            self.replace(at, &gone, new);
+            return Added::Done;
+        }
         if covered == 0 && n < MOST {
             let to = self.take();
             self.put(to, Cell { entry: new, next: 0 });
@@ -494,6 +534,34 @@ impl Shadow {
         self.write(at, list);
         list.clear();
         Added::Done
+    }
+
+    /// Takes some accesses out of those of a granule, by their places, and adds another one at the end.
+    fn replace(&mut self, at: u64, gone: &Bits, new: Entry) {
+        let page = self.find(at);
+        let mut here = *self.cell_at(page, at);
+        let (mut to, mut i) = (0, 0);
+        loop {
+            if !gone.has(i) {
+                let kept = self.slot(page, at, to);
+                kept.entry = here.entry;
+                to = kept.next;
+            }
+            let Some(next) = node(&mut self.nodes, here.next) else { break };
+            (here, i) = (*next, i + 1);
+        }
+        let last = self.slot(page, at, to);
+        let rest = std::mem::take(&mut last.next);
+        last.entry = new;
+        self.give(rest);
+    }
+
+    /// A place of a granule: 0 for the first, or else the number of a node.
+    fn slot(&mut self, page: usize, at: u64, place: u32) -> &mut Cell {
+        match place.checked_sub(1).and_then(|i| usize::try_from(i).ok()).filter(|i| *i < self.nodes.len()) {
+            Some(i) => &mut self.nodes[i],
+            None => self.cell_at(page, at),
+        }
     }
 
     /// Adds lanes to the entry of a place that [`add_ordered`](Shadow::add_ordered) gave.

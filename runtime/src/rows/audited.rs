@@ -2,6 +2,7 @@
 //! accesses that leave their variable.
 
 mod evenly;
+mod one;
 
 use std::sync::MutexGuard;
 
@@ -12,7 +13,7 @@ use handloom_codegen::Failure;
 use handloom_interp::env::CLUSTER_STRIDE;
 use handloom_ir::simt::{Op, SymId, SymKind};
 use handloom_ir::types::{Order, Scope, StateSpace};
-use handloom_plan::abi::{Origin, WarpCtx};
+use handloom_plan::abi::{MemSite, Origin};
 
 use super::Call;
 use super::atomic::of_lane;
@@ -20,7 +21,6 @@ use super::check::{Request, is_global, locate, record};
 use super::memory::{lanes, wrap};
 use crate::lock::lock;
 use crate::memory::{Undo, access};
-use crate::warp::host::CtaHost;
 use crate::warp::told::Told;
 
 /// The lanes of a warp, from the first and from the last.
@@ -34,44 +34,43 @@ const ALL_LANES: [[usize; 32]; 2] = {
     all
 };
 
-/// The lanes of a call in their order, and how many there are. As in the interpreter, an odd seed turns it round.
-fn in_order(c: &Call<'_>) -> ([usize; 32], usize) {
+/// The lanes of a call in their order; `some`: where they are put if they are not all. As in the interpreter, an odd seed turns it round.
+fn in_order<'a>(c: &Call<'_>, some: &'a mut Option<[usize; 32]>) -> &'a [usize] {
     let all = &ALL_LANES[usize::from(c.host.env.seed & 1 == 1)];
     if c.mask == u32::MAX {
-        return (*all, 32);
+        return all;
     }
-    let mut some = [0; 32];
+    let some = some.insert([0; 32]);
     let mut n = 0;
     for lane in all.iter().filter(|lane| c.mask >> *lane & 1 == 1) {
         some[n] = *lane;
         n += 1;
     }
-    (some, n)
+    &some[..n]
 }
 
 /// A fence by the lanes of a call.
 pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
     let site = &c.tables.mems[c.site];
-    let header = c.ctx.header();
-    let cta = c.host.env.number();
+    let (cta, warp) = (c.host.env.number(), c.warp());
     if order == Order::Sc {
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }
-    let Some(told) = &c.host.told else { return 1 };
-    let mut audit = lock(&told.audit);
-    let number =
-        audit.site(Site { span: site.span, does: Does::Fence, order, scope, space: StateSpace::Generic, ..Site::NONE });
+    let Some(told) = &mut c.host.told else { return 1 };
+    let made = Site { span: site.span, does: Does::Fence, order, scope, ..Site::NONE };
+    let mut teller = Teller::of(told, c.tables.mems.len(), c.site, (cta, warp), made);
+    let number = teller.number_of_fence();
     for lane in lanes(c.mask) {
-        let who = Thread::new(cta, CtaHost::thread(&header, lane) as usize);
-        audit.fence(who, number, order, scope);
+        let who = Thread::new(cta, teller.warp + lane);
+        teller.audit.fence(who, number, order, scope);
     }
-    audit.end_op();
+    teller.audit.end_op();
     1
 }
 
 /// An access by all rules, of which an audit is told.
-pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
-    if let Some(done) = evenly::access(c, r, header) {
+pub(super) fn access(c: &mut Call<'_>, r: &Request) -> u64 {
+    if let Some(done) = one::access(c, r).or_else(|| evenly::access(c, r)) {
         return done;
     }
     let site = &c.tables.mems[c.site];
@@ -79,11 +78,12 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
     c.ctx.read_row(site.addr, c.mask, &mut row);
     let width = wrap(site.addr, u64::MAX);
     row.iter_mut().for_each(|a| *a = a.wrapping_add_signed(r.offset) & width);
-    let reach = locate_row(c, r, header, &mut row);
+    let reach = locate_row(c, r, &mut row);
     let mut refused = Vec::new();
     for lane in lanes(if reach.is_some() { 0 } else { c.mask }) {
         let addr = row[lane];
-        match locate(c.host, r, CtaHost::thread(header, lane), addr) {
+        let thread = c.thread(lane);
+        match locate(c.host, r, thread, addr) {
             Ok((at, _)) => row[lane] = at,
             Err(why) => refused.push((lane, addr, why)),
         }
@@ -92,18 +92,11 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
         record(c, r, site.span, &refused);
         return 0;
     }
-    let (does, order, scope) = match site.op {
-        Op::Load { access, .. } => (Does::Read, access.order, access.scope),
-        Op::Store { access, .. } => (Does::Write, access.order, access.scope),
-        Op::Atom { access, .. } | Op::Red { access, .. } => {
-            (if site.dst.is_empty() { Does::Reduce } else { Does::Update }, access.order, access.scope)
-        }
-        _ => return 0,
-    };
-    let (order_of_lanes, n) = in_order(c);
-    let all = &order_of_lanes[..n];
+    let Some((does, order, scope)) = kind_of(site) else { return 0 };
+    let mut some = None;
+    let all = in_order(c, &mut some);
     let Some(mut told) = c.host.told.take() else { return 0 };
-    check_variable(c, &told, r, header, all, &row, reach.as_ref());
+    check_variable(c, &told, r, all, &row, reach.as_ref());
     if let Some((undo, filled)) = &mut told.bits
         && !follow_bits(c, (undo, filled), r, all, &row, reach.as_ref())
     {
@@ -112,7 +105,7 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
         return 0;
     }
     let is_enough = {
-        let who = (c.host.env.number(), header.warp);
+        let who = (c.host.env.number(), c.warp());
         let made = Site { span: site.span, does, order, scope, space: r.space, proxy: proxy_of(&site.op) };
         let mut teller = Teller::of(&mut told, c.tables.mems.len(), c.site, who, made);
         match site.op {
@@ -171,6 +164,18 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
     goes_on(c, is_enough)
 }
 
+/// What an access does to memory, how it is ordered, and among whom.
+fn kind_of(site: &MemSite) -> Option<(Does, Order, Scope)> {
+    Some(match site.op {
+        Op::Load { access, .. } => (Does::Read, access.order, access.scope),
+        Op::Store { access, .. } => (Does::Write, access.order, access.scope),
+        Op::Atom { access, .. } | Op::Red { access, .. } => {
+            (if site.dst.is_empty() { Does::Reduce } else { Does::Update }, access.order, access.scope)
+        }
+        _ => return None,
+    })
+}
+
 /// Whether code goes on behind an access: not where nothing more is asked for, since a loop without end might follow.
 fn goes_on(c: &mut Call<'_>, is_enough: bool) -> u64 {
     if is_enough {
@@ -191,28 +196,7 @@ fn follow_bits(
     let reads = !matches!(c.tables.mems[c.site].op, Op::Store { .. });
     let count = r.bytes / r.element.max(1);
     if let Some(reach) = reach {
-        return match reach.space {
-            StateSpace::Global if reads && all.iter().any(|lane| undo.is_blank(row[*lane], r.bytes)) => false,
-            StateSpace::Global if r.writes() => {
-                // At most 16 bytes are kept at a time.
-                let mut kept = undo.kept();
-                let (n, bytes) = if r.bytes <= 16 { (1, r.bytes) } else { (count, r.element) };
-                let places = all.iter().flat_map(|lane| (0..n).map(|i| row[*lane].wrapping_add(u64::from(i * bytes))));
-                if reach.is_of_device {
-                    // SAFETY: the access passed its check.
-                    places.for_each(|at| unsafe { kept.keep(at, bytes) });
-                }
-                reach.is_of_device
-            }
-            StateSpace::Shared | StateSpace::Local => all.iter().all(|lane| {
-                let is_known = !reads || filled.is_filled(row[*lane], r.bytes);
-                if is_known && r.writes() {
-                    filled.fill(row[*lane], r.bytes);
-                }
-                is_known
-            }),
-            _ => true,
-        };
+        return follow_range((undo, filled), r, reads, all.iter().map(|lane| row[*lane]), reach);
     }
     for lane in all.iter().copied() {
         let space = falls_into(c, r, row[lane]);
@@ -241,6 +225,39 @@ fn follow_bits(
         }
     }
     true
+}
+
+/// The same where all lanes access one range, at places that passed their check.
+fn follow_range(
+    (undo, filled): (&Undo, &mut Filled),
+    r: &Request,
+    reads: bool,
+    mut all: impl Iterator<Item = u64> + Clone,
+    reach: &Reach,
+) -> bool {
+    match reach.space {
+        StateSpace::Global if reads && all.clone().any(|at| undo.is_blank(at, r.bytes)) => false,
+        StateSpace::Global if r.writes() => {
+            // At most 16 bytes are kept at a time.
+            let mut kept = undo.kept();
+            let count = r.bytes / r.element.max(1);
+            let (n, bytes) = if r.bytes <= 16 { (1, r.bytes) } else { (count, r.element) };
+            let places = all.flat_map(|at| (0..n).map(move |i| at.wrapping_add(u64::from(i * bytes))));
+            if reach.is_of_device {
+                // SAFETY: the access passed its check.
+                places.for_each(|at| unsafe { kept.keep(at, bytes) });
+            }
+            reach.is_of_device
+        }
+        StateSpace::Shared | StateSpace::Local => all.all(|at| {
+            let is_known = !reads || filled.is_filled(at, r.bytes);
+            if is_known && r.writes() {
+                filled.fill(at, r.bytes);
+            }
+            is_known
+        }),
+        _ => true,
+    }
 }
 
 /// The way by which an op reaches memory.
@@ -288,6 +305,12 @@ impl<'a> Teller<'a> {
         let (space, i) = told_space(space)?;
         let audit = &mut self.audit;
         Some(*self.numbers[i].get_or_insert_with(|| audit.site(Site { space, ..self.site })))
+    }
+
+    /// The same of a fence.
+    fn number_of_fence(&mut self) -> u32 {
+        let audit = &mut self.audit;
+        *self.numbers[0].get_or_insert_with(|| audit.site(self.site))
     }
 
     fn tell(&mut self, lane: usize, addr: u64, bytes: u32, space: StateSpace, same_value: bool, failed: bool) {
@@ -338,7 +361,7 @@ struct Reach {
 }
 
 /// Finds the range that all lanes access, and replaces addresses by those of the host; `None` if each lane is to be looked at, and nothing is replaced.
-fn locate_row(c: &mut Call<'_>, r: &Request, header: &WarpCtx, row: &mut [u64; 32]) -> Option<Reach> {
+fn locate_row(c: &mut Call<'_>, r: &Request, row: &mut [u64; 32]) -> Option<Reach> {
     let bytes = u64::from(r.bytes);
     let (mut low, mut high, mut any) = (u64::MAX, 0, 0);
     let mut look = |addr: u64| (low, high, any) = (low.min(addr), high.max(addr), any | addr);
@@ -351,21 +374,16 @@ fn locate_row(c: &mut Call<'_>, r: &Request, header: &WarpCtx, row: &mut [u64; 3
         return None;
     }
     let end = high.checked_add(bytes)?;
-    let env = &c.host.env;
     match r.space {
-        StateSpace::Shared if end <= u64::from(env.shared_size) => {
-            let base = env.shared_base;
+        StateSpace::Shared | StateSpace::Global | StateSpace::Generic => {
+            let reach = range_of(c, r, low, end)?;
+            let base = reach.low.wrapping_sub(low);
             row.iter_mut().for_each(|a| *a = base.wrapping_add(*a));
-            Some(Reach { low: base + low, end: base + end, space: r.space, is_of_device: true })
-        }
-        StateSpace::Global | StateSpace::Generic => {
-            let view = c.host.memory.view.get_mut();
-            let hit = view.lately(low, end - low, r.writes())?;
-            let is_of_device = hit.kind.is_of_device();
-            is_global(hit.kind).then_some(Reach { low, end, space: StateSpace::Global, is_of_device })
+            Some(reach)
         }
         StateSpace::Local => {
-            let first = CtaHost::thread(header, 0);
+            let env = &c.host.env;
+            let first = c.thread(0);
             let inside = |lane: usize| row[lane].wrapping_sub(env.local_base(first + lane as u32));
             let most = env.local_size.checked_sub(bytes)?;
             lanes(c.mask).all(|lane| inside(lane) <= most).then_some(Reach {
@@ -374,6 +392,22 @@ fn locate_row(c: &mut Call<'_>, r: &Request, header: &WarpCtx, row: &mut [u64; 3
                 space: r.space,
                 is_of_device: true,
             })
+        }
+        _ => None,
+    }
+}
+
+/// The range from an address to another one, where it lies in the block's shared memory or in one range of global memory that was accessed lately.
+fn range_of(c: &mut Call<'_>, r: &Request, low: u64, end: u64) -> Option<Reach> {
+    match r.space {
+        StateSpace::Shared if end <= u64::from(c.host.env.shared_size) => {
+            let base = c.host.env.shared_base;
+            Some(Reach { low: base + low, end: base + end, space: r.space, is_of_device: true })
+        }
+        StateSpace::Global | StateSpace::Generic => {
+            let hit = c.host.memory.view.get_mut().lately(low, end - low, r.writes())?;
+            let is_of_device = hit.kind.is_of_device();
+            is_global(hit.kind).then_some(Reach { low, end, space: StateSpace::Global, is_of_device })
         }
         _ => None,
     }
@@ -490,15 +524,7 @@ fn place_of(c: &Call<'_>, sym: SymId) -> Option<(u64, u64)> {
 }
 
 /// Tells of lanes whose access leaves the variable that the address was made from.
-fn check_variable(
-    c: &mut Call<'_>,
-    told: &Told,
-    r: &Request,
-    header: &WarpCtx,
-    all: &[usize],
-    row: &[u64; 32],
-    reach: Option<&Reach>,
-) {
+fn check_variable(c: &mut Call<'_>, told: &Told, r: &Request, all: &[usize], row: &[u64; 32], reach: Option<&Reach>) {
     let site = &c.tables.mems[c.site];
     let Some(variable) = site.variable.filter(|_| told.has_memory) else { return };
     let does = match site.op {
@@ -528,7 +554,7 @@ fn check_variable(
     }
     let apart = |at: u64| at.wrapping_sub(shared) >= CLUSTER_STRIDE;
     for lane in all.iter().copied() {
-        let thread = CtaHost::thread(header, lane);
+        let thread = c.thread(lane);
         let base = if symbol.is_some() { base } else { c.host.env.local_base(thread).wrapping_add(base) };
         let addr = row[lane] + skip;
         let inside = addr.wrapping_sub(base).checked_add(bytes.into()).is_some_and(|end| end <= size);

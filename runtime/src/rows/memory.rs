@@ -14,7 +14,7 @@ use crate::memory::access;
 use crate::warp::host::CtaHost;
 
 /// The lanes of a mask.
-pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> {
+pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
     std::iter::from_fn(move || {
         // The lowest bit of a mask that is not 0 is below 32.
         let lane = (mask != 0).then(|| mask.trailing_zeros() as usize & 31);
@@ -64,10 +64,10 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
         c.host.failure = Some(Failure::Bug(format!("memory routine for {:?}", site.op)));
         return 0;
     };
-    let header = c.ctx.header();
     if c.host.told.is_some() {
-        return audited::access(c, &r, &header);
+        return audited::access(c, &r);
     }
+    let header = c.ctx.header();
     let machine = c.host.machine;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the record of a device says nothing that was not detected, and so the host has the features that the function asks for.

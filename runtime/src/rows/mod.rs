@@ -65,6 +65,11 @@ impl Call<'_> {
         self.ctx.header().warp
     }
 
+    /// Number of the thread of a lane in its cta.
+    fn thread(&self, lane: usize) -> u32 {
+        CtaHost::thread(&self.ctx.header(), lane)
+    }
+
     /// Notes that memory changed or time was read, so that waiting threads are no deadlock.
     fn touched(&self) {
         // SAFETY: `cta` is the context block that code passed; code does not run now.

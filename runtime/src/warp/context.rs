@@ -4,6 +4,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::Cell;
 
 use handloom_plan::abi::{Loc, Tables, WarpCtx};
+use handloom_plan::analysis::shape::MOST_PIECES;
 
 /// Memory that is never uninitialised.
 #[derive(Debug)]
@@ -287,6 +288,42 @@ impl Ctx {
                 unsafe { at(o as usize + 8 * shape.group_of(lane)).cast::<u64>().write(value) }
             }
             Loc::Imm(_) | Loc::Linear { .. } | Loc::Shaped { .. } | Loc::Pieces { .. } => {}
+        }
+    }
+
+    /// The values of the first lanes of equal parts of a warp in which lanes follow each other at one distance: how many lanes a part has, and the distance.
+    /// `None` where tables do not say that.
+    pub(crate) fn pieces(self, loc: &Loc, first: &mut [u64; MOST_PIECES]) -> Option<(usize, i64)> {
+        let at = |offset: usize| self.warp.cast::<u8>().wrapping_add(offset);
+        match *loc {
+            Loc::Imm(_) | Loc::Scalar(_) => {
+                first[0] = self.read(*loc, 0);
+                Some((32, 0))
+            }
+            Loc::Linear { stride, .. } => {
+                first[0] = self.read(*loc, 0);
+                Some((32, stride))
+            }
+            Loc::Pieces { at: o, len, stride, bits } => {
+                let len = usize::from(len);
+                if len * MOST_PIECES < 32 {
+                    return None;
+                }
+                for (i, value) in first.iter_mut().enumerate().take(32 / len) {
+                    // SAFETY: as in `read`, for one word of each piece.
+                    *value = cut(unsafe { at(o as usize + 8 * i).cast::<u64>().read() }, bits);
+                }
+                Some((len, stride))
+            }
+            Loc::Shaped { at: o, ref shape, bits } => {
+                for (value, (group, off)) in first.iter_mut().zip(shape.pieces()) {
+                    // SAFETY: as in `read`, for one word of each group.
+                    let base = unsafe { at(o as usize + 8 * group).cast::<u64>().read() };
+                    *value = cut(base.wrapping_add_signed(off), bits);
+                }
+                Some((shape.piece_len(), shape.stride))
+            }
+            Loc::Row32(_) | Loc::Row64(_) => None,
         }
     }
 

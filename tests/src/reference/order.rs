@@ -144,11 +144,18 @@ struct Trace {
 /// The pairs that only one of the two has.
 pub fn agrees(text: &str, launches: &[Vec<Event>], findings: &[Finding]) -> Result<usize, String> {
     let pair = |a: u32, b: u32| (a.min(b), a.max(b));
-    let (want, hidden) = told_and_hidden(text, launches);
     let second = |f: &Finding| f.second.as_ref().map_or(f.first.line, |at| at.line);
     let races = findings.iter().filter(|f| f.kind == "race");
-    let got: BTreeSet<_> = races.map(|f| pair(f.first.line, second(f))).collect();
-    let missed: Vec<_> = want.difference(&got).collect();
+    has_found(text, launches, &races.map(|f| pair(f.first.line, second(f))).collect())
+}
+
+/// The same of pairs of lines, the lower one first.
+///
+/// # Errors
+/// The pairs that only one of the two has.
+pub fn has_found(text: &str, launches: &[Vec<Event>], got: &Lines) -> Result<usize, String> {
+    let (want, hidden) = told_and_hidden(text, launches);
+    let missed: Vec<_> = want.difference(got).collect();
     let stray: Vec<_> = got.iter().filter(|pair| !want.contains(pair) && !hidden.contains(pair)).collect();
     if missed.is_empty() && stray.is_empty() {
         return Ok(want.len());
@@ -163,7 +170,7 @@ pub fn races_of(text: &str, launches: &[Vec<Event>]) -> Lines {
 }
 
 /// Pairs of lines, the lower one first.
-type Lines = BTreeSet<(u32, u32)>;
+pub type Lines = BTreeSet<(u32, u32)>;
 
 /// The pairs of lines that race, those first of which a check must tell.
 fn told_and_hidden(text: &str, launches: &[Vec<Event>]) -> (Lines, Lines) {

@@ -3,23 +3,24 @@
 use handloom_audit::{Addrs, Does, Even, Site};
 use handloom_ir::simt::Op;
 use handloom_ir::types::{Order, StateSpace};
-use handloom_plan::abi::{Loc, Origin, WarpCtx};
+use handloom_plan::abi::{Loc, Origin};
+use handloom_plan::analysis::shape::MOST_PIECES;
 
 use super::super::Call;
-use super::super::check::{Request, is_global};
-use super::super::memory::wrap;
-use super::{Teller, goes_on, in_order, place_of, proxy_of, store_rows};
+use super::super::check::Request;
+use super::super::memory::{lanes, wrap};
+use super::{Reach, Teller, follow_range, goes_on, in_order, place_of, proxy_of, range_of, store_rows};
 use crate::memory::access;
 
 /// As many parts as a shape has at most.
-const MOST: usize = 8;
+const MOST: usize = MOST_PIECES;
 
 /// The largest distance of two lanes in bytes.
 const FAR: i64 = 1 << 16;
 
 /// Does a load or store, and tells of it, if all lanes stand at even distances in one range, and nothing but races can be wrong with it. The result is that of the call; `None` if nothing was
 /// done.
-pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> Option<u64> {
+pub(super) fn access(c: &mut Call<'_>, r: &Request) -> Option<u64> {
     let site = &c.tables.mems[c.site];
     let (does, plain) = match site.op {
         Op::Load { access, .. } => (Does::Read, access),
@@ -31,7 +32,7 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> Option<
         return None;
     }
     let mut parts = [Even::NONE; MOST];
-    let n = parts_of(c, site.addr, r, &mut parts)?;
+    let n = parts_of(c, &site.addr, r, &mut parts)?;
     let parts = &mut parts[..n];
     let (mut low, mut high, mut odd) = (u64::MAX, 0, 0);
     for part in parts.iter() {
@@ -39,26 +40,14 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> Option<
         (low, high, odd) = (low.min(first), high.max(last), odd | first | (last - first) | u64::from(part.stride));
     }
     let end = high.checked_add(bytes).filter(|_| odd & (bytes - 1) == 0)?;
-    let space = match r.space {
-        StateSpace::Shared if end <= u64::from(c.host.env.shared_size) => {
-            let base = c.host.env.shared_base;
-            parts.iter_mut().for_each(|part| part.base = part.base.wrapping_add(base));
-            (low, high) = (low + base, high + base);
-            StateSpace::Shared
-        }
-        StateSpace::Global | StateSpace::Generic => {
-            let hit = c.host.memory.view.get_mut().lately(low, end - low, r.writes());
-            if !hit.is_some_and(|hit| is_global(hit.kind)) {
-                return None;
-            }
-            StateSpace::Global
-        }
-        _ => return None,
-    };
-    if !stays_in_variable(c, (low, high + bytes)) || !has_all_bits(c, r, parts, space) {
+    let reach = range_of(c, r, low, end)?;
+    let (base, space) = (reach.low.wrapping_sub(low), reach.space);
+    parts.iter_mut().for_each(|part| part.base = part.base.wrapping_add(base));
+    if !stays_in_variable(c, (reach.low, reach.end)) || !has_all_bits(c, r, parts, &reach) {
         return None;
     }
-    let (all, n) = in_order(c);
+    let mut some = None;
+    let all = in_order(c, &mut some);
     let (parts, first) = (&*parts, parts[0]);
     let place = |lane: usize| parts.iter().find(|part| part.lanes >> lane & 1 == 1).unwrap_or(&first).of(lane);
     let same = match (does, r.element) {
@@ -66,49 +55,44 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> Option<
         (Does::Read, 2) => load::<2>(c, parts),
         (Does::Read, 4) => load::<4>(c, parts),
         (Does::Read, _) => load::<8>(c, parts),
-        (_, 1) => store_rows::<1>(c, &all[..n], place),
-        (_, 2) => store_rows::<2>(c, &all[..n], place),
-        (_, 4) => store_rows::<4>(c, &all[..n], place),
-        (_, _) => store_rows::<8>(c, &all[..n], place),
+        (_, 1) => store_rows::<1>(c, all, place),
+        (_, 2) => store_rows::<2>(c, all, place),
+        (_, 4) => store_rows::<4>(c, all, place),
+        (_, _) => store_rows::<8>(c, all, place),
     };
-    let who = (c.host.env.number(), header.warp);
+    let who = (c.host.env.number(), c.warp());
     let (order, scope, proxy) = (plain.order, plain.scope, proxy_of(&site.op));
     let made = Site { span: site.span, does, order, scope, space: r.space, proxy };
     let Some(told) = &mut c.host.told else { return Some(1) };
     let mut teller = Teller::of(told, c.tables.mems.len(), c.site, who, made);
-    teller.tell_row(r, plain.is_single, &all[..n], Addrs::Even(parts), space, &same);
+    teller.tell_row(r, plain.is_single, all, Addrs::Even(parts), space, &same);
     let is_enough = teller.end();
     Some(goes_on(c, is_enough))
 }
 
 /// The addresses of the lanes of a call in parts; `None` where tables do not say that, or distances are negative or far.
-fn parts_of(c: &Call<'_>, loc: Loc, r: &Request, parts: &mut [Even; MOST]) -> Option<usize> {
-    let (stride, len) = match loc {
-        Loc::Imm(_) | Loc::Scalar(_) => (0, 32),
-        Loc::Linear { stride, .. } => (stride, 32),
-        Loc::Pieces { stride, len, .. } => (stride, usize::from(len)),
-        Loc::Shaped { shape, .. } => (shape.stride, shape.piece_len()),
-        Loc::Row32(_) | Loc::Row64(_) => return None,
-    };
-    if !(0..FAR).contains(&stride) || len < 32 / MOST {
+fn parts_of(c: &Call<'_>, loc: &Loc, r: &Request, parts: &mut [Even; MOST]) -> Option<usize> {
+    let mut starts = [0; MOST];
+    let (len, stride) = c.ctx.pieces(loc, &mut starts)?;
+    if !(0..FAR).contains(&stride) {
         return None;
     }
     let by = u32::try_from(stride).ok()?;
-    let width = wrap(loc, u64::MAX);
+    let width = wrap(*loc, u64::MAX);
     let mut n = 0_usize;
-    for first in (0..32).step_by(len) {
-        let lanes = c.mask & (u32::MAX >> (32 - len)) << first;
-        if lanes == 0 {
+    for (first, start) in (0..32).step_by(len).zip(starts) {
+        let here = c.mask & (u32::MAX >> (32 - len)) << first;
+        if here == 0 {
             continue;
         }
-        let start = c.ctx.read(loc, first).wrapping_add_signed(r.offset) & width;
+        let start = start.wrapping_add_signed(r.offset) & width;
         // None of the lanes wraps at the width of the address.
         start.checked_add(u64::from(by) * 32).filter(|end| *end <= width)?;
         let base = start.wrapping_sub(u64::from(by) * first as u64);
         match n.checked_sub(1).and_then(|last| parts.get_mut(last)) {
-            Some(last) if last.base == base => last.lanes |= lanes,
+            Some(last) if last.base == base => last.lanes |= here,
             _ => {
-                *parts.get_mut(n)? = Even { lanes, base, stride: by };
+                *parts.get_mut(n)? = Even { lanes: here, base, stride: by };
                 n += 1;
             }
         }
@@ -117,7 +101,7 @@ fn parts_of(c: &Call<'_>, loc: Loc, r: &Request, parts: &mut [Even; MOST]) -> Op
 }
 
 /// Whether a range lies in the variable that its address was made from, if somebody asks.
-fn stays_in_variable(c: &Call<'_>, (low, end): (u64, u64)) -> bool {
+pub(super) fn stays_in_variable(c: &Call<'_>, (low, end): (u64, u64)) -> bool {
     let variable = c.tables.mems[c.site].variable;
     let Some(variable) = variable.filter(|_| c.host.told.as_ref().is_some_and(|told| told.has_memory)) else {
         return true;
@@ -126,16 +110,16 @@ fn stays_in_variable(c: &Call<'_>, (low, end): (u64, u64)) -> bool {
     place_of(c, sym).is_none_or(|(base, size)| low >= base && end - base <= size)
 }
 
-/// Whether nobody looks for bytes that nobody wrote, or all that is read was written. What is written is noted then; what global memory held must be kept by
-/// others.
-fn has_all_bits(c: &mut Call<'_>, r: &Request, parts: &[Even], space: StateSpace) -> bool {
+/// Whether nobody looks for bytes that nobody wrote, or all that is read was written. What is written is noted then, and what global
+/// memory held is kept.
+fn has_all_bits(c: &mut Call<'_>, r: &Request, parts: &[Even], reach: &Reach) -> bool {
     let Some((undo, filled)) = c.host.told.as_mut().and_then(|told| told.bits.as_mut()) else { return true };
-    if space == StateSpace::Global {
-        let (low, high) = parts.iter().fold((u64::MAX, 0), |(low, high), part| {
-            let (first, last) = part.ends();
-            (low.min(first), high.max(last))
-        });
-        return !r.writes() && !undo.began_blank(low, high - low + u64::from(r.bytes));
+    if reach.space == StateSpace::Global && !r.writes() {
+        return !undo.began_blank(reach.low, reach.end - reach.low);
+    }
+    if reach.space == StateSpace::Global {
+        let all = parts.iter().flat_map(|part| lanes(part.lanes).map(|lane| part.of(lane)));
+        return follow_range((undo, filled), r, false, all, reach);
     }
     for part in parts {
         let (first, last) = part.ends();
@@ -171,13 +155,12 @@ fn load<const BYTES: u32>(c: &Call<'_>, parts: &[Even]) -> [u8; 32] {
             if part.stride == 0 {
                 // SAFETY: `access` found all lanes in one range, aligned.
                 let value = unsafe { access::load(part.base + skip, BYTES) };
-                let lanes = values.iter_mut().enumerate().filter(|(lane, _)| part.lanes >> lane & 1 == 1);
-                lanes.for_each(|(_, v)| *v = value);
+                lanes(part.lanes).for_each(|lane| values[lane] = value);
                 continue;
             }
-            for (lane, value) in values.iter_mut().enumerate().filter(|(lane, _)| part.lanes >> lane & 1 == 1) {
+            for lane in lanes(part.lanes) {
                 // SAFETY: as above.
-                *value = unsafe { access::load(part.of(lane) + skip, BYTES) };
+                values[lane] = unsafe { access::load(part.of(lane) + skip, BYTES) };
             }
         }
         c.ctx.write_row(*d, c.mask, &values);
