@@ -78,17 +78,17 @@ impl Emit<'_> {
         let (of, by) = self.member_of_run(runs.address);
         let wanted = |h: &Held| h.address == runs.address && h.group == group && h.shared == shared && h.of == of;
         let distance = runs.distance(x, lane).unwrap_or(0) + by;
-        if let Some(k) = self.held().iter().position(wanted) {
+        self.drop_written();
+        if let Some(k) = self.held.iter().position(wanted) {
             // What was asked for last leaves last.
             let h = self.held.remove(k);
             self.held.push(h);
             return Mem::at(h.at, distance);
         }
-        let held = self.held();
         // A free one, or that which has been held longest.
-        let free = HOLDERS.into_iter().find(|r| !held.iter().any(|h| h.at == *r));
+        let free = HOLDERS.into_iter().find(|r| !self.held.iter().any(|h| h.at == *r));
         let at = free.unwrap_or_else(|| {
-            let oldest = held[0].at;
+            let oldest = self.held[0].at;
             self.held.retain(|h| h.at != oldest);
             oldest
         });
@@ -137,9 +137,14 @@ impl Emit<'_> {
 
     /// What registers hold now.
     pub(crate) fn held(&mut self) -> Vec<Held> {
+        self.drop_written();
+        self.held.clone()
+    }
+
+    /// Forgets what has been written over.
+    fn drop_written(&mut self) {
         let a = &self.a;
         self.held.retain(|h| !a.is_written(h.at));
-        self.held.clone()
     }
 
     /// Nothing is held from here on.

@@ -168,6 +168,8 @@ impl Emit<'_> {
                 let is_common = inst.dst.iter().any(is_one) || is_asked && !inst.dst.is_empty();
                 // A warp stores what it has made before the next one makes it: stores in a row behind all loads of a gang take longer.
                 let store = insts.get(i + 1).filter(|s| !is_common && stores_result(inst, s));
+                // What is to be known of their accesses is the same for all warps.
+                let mut accesses: [Option<GangAccess>; 2] = [None, None];
                 for m in members.clone().filter(|m| !is_common || *m == 0) {
                     self.go_to_member(m);
                     for (k, inst) in [Some(inst), store].into_iter().flatten().enumerate() {
@@ -176,7 +178,11 @@ impl Emit<'_> {
                         self.going = gang.going.get(&b).copied();
                         let live = gang.alive_after(m, (number, number + k), is_common);
                         self.a.begin_instruction(live);
-                        self.in_gang(gang, inst)?;
+                        let is_access = matches!(inst.op, Op::Load { .. } | Op::Store { .. });
+                        if is_access && accesses[k].is_none() && self.fixed_of_gang(inst).is_none() {
+                            accesses[k] = self.access_of_gang(inst);
+                        }
+                        self.in_gang(gang, inst, accesses[k].as_ref())?;
                         self.going = None;
                         self.a.end_instruction(live);
                     }
@@ -342,7 +348,7 @@ impl Emit<'_> {
         }
     }
 
-    fn in_gang(&mut self, gang: &Gang, inst: &Inst) -> Result<(), Refusal> {
+    fn in_gang(&mut self, gang: &Gang, inst: &Inst, access: Option<&GangAccess>) -> Result<(), Refusal> {
         let (b, i) = self.at;
         if self.head.as_ref().is_some_and(|h| h.has(inst)) {
             return Ok(());
@@ -362,13 +368,13 @@ impl Emit<'_> {
                 self.fixed_in_gang(inst, at);
                 return Ok(());
             }
-            let Some(g) = self.access_of_gang(inst) else {
+            let Some(g) = access else {
                 return Err(Refusal { what: "a bug: an access of a gang".to_owned(), span: inst.span });
             };
             if !gang.folds.contains_key(&(b, i)) {
-                self.tested_for(inst, &g);
+                self.tested_for(inst, g);
                 if matches!(inst.op, Op::Load { .. }) && !g.scalars {
-                    self.fetch_next(&g);
+                    self.fetch_next(g);
                 }
                 return Ok(());
             }
@@ -377,7 +383,7 @@ impl Emit<'_> {
                 self.fetch_for_row(&g.x, &g.runs, m);
             }
             if self.member == 0 || gang.by_warp {
-                self.folded.push(Folded { reg: inst.dst[0], x: g.x, runs: g.runs, form: g.form });
+                self.folded.push(Folded { reg: inst.dst[0], x: g.x, runs: g.runs.clone(), form: g.form });
             }
             return Ok(());
         }
