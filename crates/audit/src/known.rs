@@ -86,57 +86,56 @@ struct Last {
 const LATELY: usize = 8;
 
 /// Until when threads by themselves are known, each of them once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Lately {
     n: u8,
-    /// Number of the block, times 32, and of the warp; the lane; the time.
-    list: [(u32, u8, Time); LATELY],
+    list: [(Thread, Time); LATELY],
+}
+
+impl Default for Lately {
+    fn default() -> Lately {
+        Lately { n: 0, list: [(Thread { cta: 0, warp: 0, lane: 0 }, 0); LATELY] }
+    }
 }
 
 impl Lately {
-    fn all(&self) -> &[(u32, u8, Time)] {
+    fn all(&self) -> &[(Thread, Time)] {
         self.list.get(..usize::from(self.n)).unwrap_or(&self.list)
     }
 
     /// Those among the lanes of a warp of whom it does not say what they did at a time.
     #[inline]
-    fn unknown(&self, who: u32, lanes: u32, time: Time) -> u32 {
-        let is_of = |(w, _, t): &&(u32, u8, Time)| *w == who && time <= *t;
-        self.all().iter().filter(is_of).fold(lanes, |left, (_, lane, _)| left & !(1 << (lane & 31)))
+    fn unknown(&self, cta: u32, warp: u8, lanes: u32, time: Time) -> u32 {
+        let is_of = |(who, t): &&(Thread, Time)| (who.cta, who.warp) == (cta, warp) && time <= *t;
+        self.all().iter().filter(is_of).fold(lanes, |left, (who, _)| left & !who.bit())
     }
 
     /// Until when a thread is known.
     fn of(&self, who: Thread) -> Time {
-        let warp = warp_of(who);
-        self.all().iter().find(|(w, lane, _)| (*w, *lane) == (warp, who.lane)).map_or(0, |(_, _, time)| *time)
+        self.all().iter().find(|(w, _)| *w == who).map_or(0, |(_, time)| *time)
     }
 
     /// A thread is known until a time. Says whether there was room for that.
-    fn learn(&mut self, (who, lane, time): (u32, u8, Time)) -> bool {
+    fn learn(&mut self, (who, time): (Thread, Time)) -> bool {
         let n = usize::from(self.n);
-        if let Some((_, _, there)) = self.list.iter_mut().take(n).find(|(w, l, _)| (*w, *l) == (who, lane)) {
+        if let Some((_, there)) = self.list.iter_mut().take(n).find(|(w, _)| *w == who) {
             *there = time.max(*there);
             return true;
         }
         let Some(free) = self.list.get_mut(n) else { return false };
-        *free = (who, lane, time);
+        *free = (who, time);
         self.n += 1;
         true
     }
 
     /// Leaves those of whom something holds.
-    fn retain(&mut self, keeps: impl Fn(&(u32, u8, Time)) -> bool) {
+    fn retain(&mut self, keeps: impl Fn(&(Thread, Time)) -> bool) {
         let before = *self;
         *self = Lately::default();
         for entry in before.all().iter().filter(|entry| keeps(entry)) {
             self.learn(*entry);
         }
     }
-}
-
-/// Number of the block of a thread, times 32, and of its warp.
-fn warp_of(who: Thread) -> u32 {
-    who.cta << 5 | u32::from(who.warp & 31)
 }
 
 /// What is known, where one looks for what is known of a block.
@@ -160,7 +159,7 @@ impl Near<'_> {
         if left == 0 || time > self.latest {
             return left;
         }
-        self.known.lately.unknown(cta << 5 | u32::from(warp & 31), left, time)
+        self.known.lately.unknown(cta, warp, left, time)
     }
 }
 
@@ -252,10 +251,9 @@ impl Known {
     /// Moves what is known of threads by themselves to the rest.
     fn settle(&mut self) {
         let is_all = self.last.is_some_and(|last| last.is_all);
-        for (who, lane, time) in std::mem::take(&mut self.lately).all() {
-            let [_, _, _, warp] = (who & 31).to_be_bytes();
-            let of = at_mut(&mut self.of_mut(who >> 5).warps, warp);
-            let there = &mut Arc::make_mut(of.lanes.get_or_insert_default())[usize::from(lane & 31)];
+        for (who, time) in std::mem::take(&mut self.lately).all() {
+            let of = at_mut(&mut self.of_mut(who.cta).warps, who.warp);
+            let there = &mut Arc::make_mut(of.lanes.get_or_insert_default())[usize::from(who.lane & 31)];
             *there = (*there).max(*time);
         }
         // That is what was known before.
@@ -266,13 +264,13 @@ impl Known {
 
     /// Those among the lanes of a warp of whom it is not known what they did at a time.
     pub fn unknown(&self, cta: u32, warp: u8, lanes: u32, time: Time) -> u32 {
-        let left = self.lately.unknown(cta << 5 | u32::from(warp & 31), lanes, time);
+        let left = self.lately.unknown(cta, warp, lanes, time);
         if left == 0 { 0 } else { self.of(cta).map_or(left, |of| of.unknown(warp, left, time)) }
     }
 
     /// What is known, to be asked several times of one block, most of all.
     pub fn near(&self, cta: u32) -> Near<'_> {
-        let latest = self.lately.all().iter().fold(0, |latest, (_, _, time)| latest.max(*time));
+        let latest = self.lately.all().iter().fold(0, |latest, (_, time)| latest.max(*time));
         Near { known: self, cta, of: self.of(cta), latest }
     }
 
@@ -282,7 +280,7 @@ impl Known {
             let of = self.of_mut(cta);
             of.all = time;
             of.warps.retain(|(_, w)| w.all > time || w.lanes.as_ref().is_some_and(|l| l.iter().any(|t| *t > time)));
-            self.lately.retain(|(who, _, t)| who >> 5 != cta || *t > time);
+            self.lately.retain(|(who, t)| who.cta != cta || *t > time);
         }
     }
 
@@ -318,10 +316,10 @@ impl Known {
         if let Some(last) = &mut self.last {
             last.is_all = false;
         }
-        self.learn_lately((warp_of(who), who.lane, time));
+        self.learn_lately((who, time));
     }
 
-    fn learn_lately(&mut self, entry: (u32, u8, Time)) {
+    fn learn_lately(&mut self, entry: (Thread, Time)) {
         if !self.lately.learn(entry) {
             self.settle();
             self.lately.learn(entry);
@@ -402,10 +400,7 @@ impl Known {
                 return true;
             }
         }
-        let has_lately = |(who, lane, time): &(u32, u8, Time)| {
-            let [_, _, _, warp] = (who & 31).to_be_bytes();
-            self.unknown(who >> 5, warp, 1 << (lane & 31), *time) == 0
-        };
+        let has_lately = |(who, time): &(Thread, Time)| self.unknown(who.cta, who.warp, who.bit(), *time) == 0;
         if !other.lately.all().iter().all(has_lately) {
             return false;
         }
