@@ -9,6 +9,7 @@ use crate::access::{AccessClass, Kind};
 use crate::analysis::cfg::{Cfg, Set};
 use crate::analysis::classes::{Facts, analyse_with};
 use crate::analysis::live::Live;
+use crate::analysis::n_definitions;
 use crate::analysis::variables::{Trace, Variable, traces_of_addresses};
 use crate::nans::loose;
 use crate::options::Options;
@@ -183,15 +184,6 @@ impl Plan {
         };
         SyncSite { op: inst.op, next: next.0, span: inst.span, full: None, masked: None }
     }
-}
-
-/// Number of definitions of each register.
-fn n_definitions(f: &Function) -> Vec<u32> {
-    let mut n = vec![0; f.regs.len()];
-    for b in &f.blocks {
-        b.insts.iter().flat_map(|i| &i.dst).chain(b.term.result().iter()).for_each(|d| n[d.idx()] += 1);
-    }
-    n
 }
 
 /// Where each register with one definition gets it.

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use handloom_ir::simt::{Block, BlockId, Function, Inst, Op, Pure, Reg, Term, Val};
 
+use crate::analysis::n_definitions;
+
 /// The function with one back edge for each loop header, so that lanes that went different ways in a loop's body meet before the next iteration. Positions of blocks change; the order stays.
 pub fn single_latches(f: &Function) -> Function {
     let mut f = f.clone();
@@ -54,10 +56,7 @@ pub fn zero_first(f: &mut Function, regs: &[Reg]) {
 ///
 /// Tests that an address does not wrap then stand where nothing has happened yet, and so may be asked for.
 pub fn addresses_first(f: &mut Function) {
-    let mut defs = vec![0u32; f.regs.len()];
-    for b in &f.blocks {
-        b.insts.iter().flat_map(|i| &i.dst).chain(b.term.result().iter()).for_each(|d| defs[d.idx()] += 1);
-    }
+    let defs = n_definitions(f);
     for block in &mut f.blocks {
         let wanted = address_slice(block);
         let mut held_back = HashSet::new();

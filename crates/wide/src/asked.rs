@@ -49,7 +49,8 @@ pub(crate) fn asked_once(f: &Function) -> Cow<'_, Function> {
     changed
 }
 
-fn reg(v: &Val) -> Option<Reg> {
+/// The register that a value is read from.
+pub(crate) fn reg(v: &Val) -> Option<Reg> {
     match v {
         Val::Reg(r) => Some(*r),
         Val::Imm(..) => None,

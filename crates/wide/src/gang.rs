@@ -28,10 +28,11 @@ use handloom_ir::types::{Order, Sreg, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::cfg::Set;
 
-use way::{End, Gang, SIZES, reg};
+use way::{End, Gang, SIZES};
 
 use crate::access::{Access, Form, Runs};
 use crate::alloc::Place;
+use crate::asked::reg;
 use crate::emit::*;
 use crate::head::Going;
 use crate::ops::has_vector_code;
@@ -139,8 +140,9 @@ impl Emit<'_> {
 
     /// The turn of a whole CTA, if all its warps go side by side behind the barriers of a loop.
     fn whole_team(&mut self, n_warps: usize, search: &mut Search) -> Option<Team> {
-        let has_loop = |e: &Self, (_, body): &(usize, Set)| body.iter().any(|b| e.plain_barrier(b).is_some());
-        if !self.plan.facts.cfg.loops.iter().any(|l| has_loop(self, l)) || !(2..=SIZES[0].0).contains(&n_warps) {
+        let has_barrier = |body: &Set| body.iter().any(|b| self.plain_barrier(b).is_some());
+        let waits = self.plan.facts.cfg.loops.iter().any(|(_, body)| has_barrier(body));
+        if !waits || !(2..=SIZES[0].0).contains(&n_warps) {
             return None;
         }
         search.is_whole = true;

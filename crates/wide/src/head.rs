@@ -24,7 +24,7 @@ use handloom_plan::Plan;
 use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
-use handloom_plan::analysis::shape;
+use handloom_plan::analysis::{n_definitions, shape};
 use iced_x86::Register;
 
 use crate::access::Access;
@@ -164,14 +164,6 @@ pub(crate) fn testable(f: &Function, launch: &LaunchShape) -> Set {
         set.add(r);
     });
     set
-}
-
-fn n_definitions(f: &Function) -> Vec<u32> {
-    let mut n = vec![0; f.regs.len()];
-    for b in &f.blocks {
-        b.insts.iter().flat_map(|i| &i.dst).chain(b.term.result().iter()).for_each(|d| n[d.idx()] += 1);
-    }
-    n
 }
 
 fn courses(f: &Function, launch: &LaunchShape, defs: &[u32]) -> Vec<Option<Course>> {

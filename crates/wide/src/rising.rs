@@ -11,6 +11,9 @@ use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::{Cfg, Set};
+use handloom_plan::analysis::n_definitions;
+
+use crate::asked::reg;
 
 /// How often a loop is gone round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,13 +53,6 @@ struct Counted<'f> {
     asks: usize,
 }
 
-fn reg(v: &Val) -> Option<Reg> {
-    match v {
-        Val::Reg(r) => Some(*r),
-        Val::Imm(..) => None,
-    }
-}
-
 /// A function as it is looked at.
 struct Search<'f> {
     f: &'f Function,
@@ -67,11 +63,7 @@ struct Search<'f> {
 
 impl<'f> Search<'f> {
     fn new(f: &'f Function, cfg: &'f Cfg) -> Search<'f> {
-        let mut defs = vec![0; f.regs.len()];
-        for b in &f.blocks {
-            b.insts.iter().flat_map(|i| &i.dst).chain(b.term.result().iter()).for_each(|d| defs[d.idx()] += 1);
-        }
-        Search { f, cfg, defs }
+        Search { f, cfg, defs: n_definitions(f) }
     }
 
     fn inst(&self, (b, i): (usize, usize)) -> &'f Inst {

@@ -5,6 +5,8 @@
 //! diverge, which blocks lanes may execute in part. `members`: whether a warp-level op keeps lanes together. [`variables`]: from which variables addresses
 //! are made. [`reach`]: the most that offsets can be, and how they are aligned.
 
+use handloom_ir::simt::Function;
+
 pub mod cfg;
 pub mod classes;
 pub mod live;
@@ -12,3 +14,12 @@ mod members;
 pub mod reach;
 pub mod shape;
 pub mod variables;
+
+/// By register: how many instructions and ends of blocks write it.
+pub fn n_definitions(f: &Function) -> Vec<u32> {
+    let mut n = vec![0; f.regs.len()];
+    for b in &f.blocks {
+        b.insts.iter().flat_map(|i| &i.dst).chain(b.term.result().iter()).for_each(|d| n[d.idx()] += 1);
+    }
+    n
+}

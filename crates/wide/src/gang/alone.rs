@@ -29,7 +29,7 @@ impl Emit<'_> {
         let mut kept: Vec<(Reg, Alone)> = Vec::new();
         for d in own().flat_map(|i| &i.dst) {
             let knows =
-                |first: &Reg| head.step_word(*first).or(head.constant_distance(*first, MOST).map(|_| 0)).is_some();
+                |first: &Reg| head.step_word(*first).is_some() || head.constant_distance(*first, MOST).is_some();
             let alone = match head.first_value(*d).filter(knows) {
                 _ if !matches!(self.place(*d), Place::Words(_)) => None,
                 _ if common[d.idx()] => Some(Alone::Same),

@@ -3,8 +3,9 @@
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Op, Pure, Reg, Val};
 
-use super::way::{Alive, End, Gang, Life, VECTORS, reg, stores_result};
+use super::way::{Alive, End, Gang, Life, VECTORS, stores_result};
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
+use crate::asked::reg;
 use crate::emit::*;
 
 /// Those of all values.

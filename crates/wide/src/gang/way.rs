@@ -161,13 +161,6 @@ impl Gang {
     }
 }
 
-pub(super) fn reg(v: &Val) -> Option<Reg> {
-    match v {
-        Val::Reg(r) => Some(*r),
-        Val::Imm(..) => None,
-    }
-}
-
 /// Whether an instruction stores what the one before it has made.
 pub(super) fn stores_result(made: &Inst, store: &Inst) -> bool {
     let is_made = matches!(made.op, Op::Pure(_) | Op::Load { .. }) && !made.dst.is_empty();

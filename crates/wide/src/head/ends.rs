@@ -204,10 +204,15 @@ impl Emit<'_> {
     fn reach_of_step(&mut self, step: Register, down: Register) {
         let last = self.last_warp();
         self.a.op2i(Code::Imul_r64_rm64_imm32, step, step, last as u32);
-        self.a.op2(Code::Mov_r64_rm64, down, step);
+        self.up_and_down(step, down);
+    }
+
+    /// Parts a distance: how far it goes up, in its register, and how far down. One of both is zero.
+    pub(super) fn up_and_down(&mut self, by: Register, down: Register) {
+        self.a.op2(Code::Mov_r64_rm64, down, by);
         self.a.imm8(Code::Sar_rm64_imm8, down, 63);
-        self.a.op2(Code::And_r64_rm64, down, step);
-        self.a.op2(Code::Sub_r64_rm64, step, down);
+        self.a.op2(Code::And_r64_rm64, down, by);
+        self.a.op2(Code::Sub_r64_rm64, by, down);
     }
 
     /// The number of the last warp of a CTA.

@@ -28,7 +28,7 @@ impl Head {
         self.rising = rising(&plan.func, &plan.facts.cfg).into_iter().filter(fits).collect();
     }
 
-    /// How far an access of a loop goes: that of the smallest number of turns, if an address rises.
+    /// How an address rises, if it does.
     pub(super) fn rises(&self, address: Reg) -> Option<&Rising> {
         self.rising.iter().find(|r| r.address == address)
     }
@@ -75,10 +75,7 @@ impl Emit<'_> {
     /// Adds how far an address rises to its ends in the first turn, in `rax` and `rcx`; to `wraps` if one of 32 bits wraps. Uses `rdx`, `rsi`.
     pub(super) fn ends_of_rise(&mut self, head: &Head, is_short: bool, wraps: Label) {
         self.load64(RDX, head.rise_word());
-        self.a.op2(Code::Mov_r64_rm64, RSI, RDX);
-        self.a.imm8(Code::Sar_rm64_imm8, RSI, 63);
-        self.a.op2(Code::And_r64_rm64, RSI, RDX);
-        self.a.op2(Code::Sub_r64_rm64, RDX, RSI);
+        self.up_and_down(RDX, RSI);
         self.a.op2(Code::Add_r64_rm64, RAX, RSI);
         self.a.op2(Code::Add_r64_rm64, RCX, RDX);
         if is_short {
