@@ -286,6 +286,9 @@ pub struct CompileArgs {
     /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
     #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
+    /// How strictly the code checks addresses. Default: exact.
+    #[arg(long, value_enum)]
+    pub bounds: Option<BoundsArg>,
     /// Print a stage of every entry, of the code of the backend.
     #[arg(long, value_enum)]
     pub emit: Option<Emit>,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use handloom_diag::SourceMap;
 use handloom_diag::names::readable;
 use handloom_runtime::{
-    Backend, Compiled, Device, ErrorKind, Function, LaunchConfig, LaunchError, Listing, Stage, Tier,
+    Backend, Bounds, Compiled, Device, ErrorKind, Function, LaunchConfig, LaunchError, Listing, Stage, Tier,
 };
 use serde::Serialize;
 
@@ -159,6 +159,7 @@ fn make(
         let function = loaded.module.function(Some(entry)).map_err(|e| Unmade::Bug(e.to_string()))?;
         let mut config = LaunchConfig::new([1; 3], function.entry().reqntid.unwrap_or(args.block));
         config.stop = watch.stop().clone();
+        config.bounds = args.bounds.map_or(Bounds::Exact, Bounds::from);
         let named = named(args);
         config.backend = named.unwrap_or(if needs_cranelift(args) { Backend::Cranelift } else { config.backend });
         if let Some(emit) = args.emit {

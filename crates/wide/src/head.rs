@@ -65,6 +65,15 @@ struct Group {
     first: Option<Access>,
 }
 
+impl Group {
+    /// Whether what is decided about the group says that an access through its address, of its kind, is right. All of the group lie a number of elements apart:
+    /// one between them that does not is misaligned.
+    fn covers(&self, class: &AccessClass) -> bool {
+        let is_plain = class.order == Order::Weak && !class.is_single && class.wants_all();
+        is_plain && (self.low..=self.high).contains(&class.offset) && class.offset % class.bytes() == 0
+    }
+}
+
 /// A branch on comparisons of linear values.
 #[derive(Clone, Copy)]
 pub(crate) struct Guard {
@@ -702,8 +711,7 @@ impl Head {
     pub(crate) fn bit_of(&self, class: &AccessClass, address: Reg) -> Option<u32> {
         let key = (address, class.space, class.kind, class.bytes());
         let g = self.groups.iter().find(|g| g.key == key)?;
-        let fits = g.first.is_some() && class.offset >= g.low && class.offset <= g.high;
-        fits.then_some(g.bit)
+        (g.first.is_some() && g.covers(class)).then_some(g.bit)
     }
 
     /// Whether a register is the same in all warps of a CTA.

@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
-use handloom_ir::types::{Cmp, Order, StateSpace, Ty};
+use handloom_ir::types::{Cmp, StateSpace, Ty};
 use handloom_plan::abi::WarpCtx;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
@@ -30,8 +30,7 @@ impl Emit<'_> {
             return None;
         }
         let g = self.head.as_mut()?.groups.iter_mut().find(|g| g.key == key)?;
-        let fits = x.class.offset >= g.low && x.class.offset <= g.high && x.class.order == Order::Weak;
-        if !fits || x.class.is_single || !x.class.wants_all() {
+        if !g.covers(&x.class) {
             return None;
         }
         g.first.get_or_insert(*x);
