@@ -102,7 +102,7 @@ impl Emit<'_> {
         let code = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
         match self.place(d) {
             Place::Vectors(v) if x.lanes == LANES => {
-                let mask = self.mask(ty, q);
+                let mask = if self.is_unshared(d, v[q]) { ALL } else { self.mask(ty, q) };
                 self.a.op2(code, Out::masked(zmm(v[q]), mask), m);
             }
             _ => {

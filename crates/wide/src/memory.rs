@@ -217,22 +217,19 @@ impl Emit<'_> {
         }
     }
 
-    /// Notes what an access is tested against: those of a joint test against what the first of them is.
+    /// Notes what an access is tested against: those of a joint test against what the first of them is. What the access finds under a mask is for that test too.
     fn note_limits(&mut self, joint: Option<Member>, limits: Limits) {
         let (b, i) = self.at;
-        if let Limits::Heap(site) = limits {
-            let twins = self.twins.entry((b, i)).or_default();
-            match (self.in_part, joint) {
-                (true, _) => twins.0.push(site),
-                (false, None) => twins.1 = Some(site),
-                (false, Some(_)) => {}
-            }
-        }
         let first = joint.and_then(|m| self.joints.iter().find(|(_, x)| x.group == m.group && x.test.is_some()));
-        let limits = first.and_then(|(k, _)| self.limits_of.get(&(b, *k))).copied().unwrap_or(limits);
-        let is_tested = matches!(limits, Limits::Heap(_) | Limits::Shared);
+        let tested = first.and_then(|(k, _)| self.limits_of.get(&(b, *k))).copied().unwrap_or(limits);
+        match (self.in_part, limits, tested) {
+            (true, Limits::Heap(site), _) => self.twins.entry((b, i)).or_default().0.push(site),
+            (false, _, Limits::Heap(site)) => self.twins.entry((b, i)).or_default().1 = Some(site),
+            _ => {}
+        }
+        let is_tested = matches!(tested, Limits::Heap(_) | Limits::Shared);
         if is_tested && (!self.in_part || !self.limits_of.contains_key(&(b, i))) {
-            self.limits_of.insert((b, i), limits);
+            self.limits_of.insert((b, i), tested);
         }
     }
 
@@ -444,21 +441,24 @@ impl Emit<'_> {
         }
     }
 
+    /// Whether an access is tested against the heap. (Constants do not lie there.)
+    pub(crate) fn is_within_heap(&self, x: &Access) -> bool {
+        let is_contained = self.plan.options.bounds == Bounds::Contained && x.class.space != StateSpace::Const;
+        matches!(x.limits, Limits::Heap(_)) && is_contained
+    }
+
     /// Base in `r8` and limit in `r9` of a test of one access: an aligned distance below the limit is right.
     pub(crate) fn limits(&mut self, x: &Access) {
         let bytes = x.class.bytes() as i32;
         match x.limits {
             Limits::Safe => {}
-            Limits::Heap(site) => match self.plan.options.bounds {
-                // Constants do not lie in the heap.
-                Bounds::Contained if x.class.space != StateSpace::Const => {
-                    // The heap ends at a page.
-                    self.load64(R8, cta(offset_of!(CtaCtx, heap_low)));
-                    self.load64(R9, cta(offset_of!(CtaCtx, heap_high)));
-                    self.a.op2(Code::Sub_r64_rm64, R9, R8);
-                }
-                Bounds::Contained | Bounds::Exact => self.limits_of_site(site),
-            },
+            Limits::Heap(_) if self.is_within_heap(x) => {
+                // The heap ends at a page.
+                self.load64(R8, cta(offset_of!(CtaCtx, heap_low)));
+                self.load64(R9, cta(offset_of!(CtaCtx, heap_high)));
+                self.a.op2(Code::Sub_r64_rm64, R9, R8);
+            }
+            Limits::Heap(site) => self.limits_of_site(site),
             Limits::Shared => {
                 self.a.number(R8, 0);
                 self.load64(R9, cta(offset_of!(CtaCtx, shared_size)));
@@ -625,7 +625,8 @@ impl Emit<'_> {
         let ty = self.f.regs[d.idx()];
         match self.place(d) {
             Place::Vectors(v) => {
-                let mask = self.lanes_mask(lanes, ty, q);
+                let is_free = lanes == LANES && self.is_unshared(d, v[q]);
+                let mask = if is_free { ALL } else { self.lanes_mask(lanes, ty, q) };
                 self.a.op2(load_code(ty), Out::masked(zmm(v[q]), mask), from);
             }
             Place::Row(at) => {
@@ -734,7 +735,12 @@ impl Emit<'_> {
         };
         let mask = self.lanes_mask(x.lanes, x.ty, q);
         match self.place(d) {
-            Place::Vectors(v) => self.a.op2(code, Out::masked(zmm(v[q]), mask), m),
+            Place::Vectors(v) => {
+                if x.lanes == LANES {
+                    self.nothing_first(d, v[q], mask);
+                }
+                self.a.op2(code, Out::masked(zmm(v[q]), mask), m);
+            }
             Place::Row(at) => {
                 // Lanes outside of the mask are not read: they may lie outside of memory.
                 self.a.op2(code, Out::masked(zmm(7), mask), m);

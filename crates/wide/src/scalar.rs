@@ -20,6 +20,17 @@ use crate::values::{At, Src, is_wide};
 
 const REGS: [Register; 4] = [RAX, RCX, RDX, RSI];
 
+/// The second source of a multiplication of 32 or 64 bits, if it is a number that an instruction can hold.
+fn factor_of(op: Pure, constants: &[Option<u64>]) -> Option<i32> {
+    let n = (*constants.get(1)?)?;
+    match op {
+        Pure::Mul(Ty::B32) | Pure::MulWide(Int { ty: Ty::B32, signed: true }) => Some((n as u32).cast_signed()),
+        Pure::MulWide(Int { ty: Ty::B32, signed: false }) => i32::try_from(n as u32).ok(),
+        Pure::Mul(Ty::B64) => i32::try_from(n.cast_signed()).ok(),
+        _ => None,
+    }
+}
+
 /// What an instruction can take as it is.
 #[derive(Clone, Copy, Debug)]
 enum Operand {
@@ -56,11 +67,17 @@ impl Emit<'_> {
                 self.in_rax = None;
             } else if by_gpr {
                 // What is in `rax` already is wanted before another value is.
-                for (v, to) in inst.src.iter().zip(REGS).rev() {
+                let number = factor_of(op, &constants);
+                let is_known = number.is_some() || matches!(op, Pure::Shl(_) | Pure::Shr(_));
+                let wanted = if is_known { 1 } else { inst.src.len() };
+                for (v, to) in inst.src.iter().zip(REGS).take(wanted).rev() {
                     self.lane_value(*v, lane, to);
                 }
                 self.in_rax = None;
-                self.gpr_op(op, &constants);
+                match number {
+                    Some(n) => self.times(op, n),
+                    None => self.gpr_op(op, &constants),
+                }
             } else {
                 self.in_rax = None;
                 let mut src = Vec::new();
@@ -79,11 +96,16 @@ impl Emit<'_> {
         match s.at {
             At::Imm(x) if is_wide(s.ty) => i32::try_from(x.cast_signed()).ok().map(Operand::Number),
             At::Imm(x) => Some(Operand::Number((x as u32).cast_signed())),
-            At::Words(shape, at) if shape.delta(lane) == 0 && !self.is_linear_value(v) && self.in_rax.is_none() => {
+            At::Words(shape, at) if shape.delta(lane) == 0 && !self.is_linear_value(v) && !self.is_in_rax(v) => {
                 Some(Operand::Word(ctx(at + 8 * shape.group_of(lane) as u32)))
             }
             _ => None,
         }
+    }
+
+    /// Whether a value is in `rax` from the instruction before.
+    fn is_in_rax(&self, v: Val) -> bool {
+        self.in_rax.is_some_and(|r| v == Val::Reg(r))
     }
 
     /// The instruction of an op of two sources that takes the second from a register or memory, and the one that takes a number, for 32 bits or 64.
@@ -118,8 +140,12 @@ impl Emit<'_> {
     /// An op of two sources to `rax`, the second of which needs no register. Says whether it is one.
     fn on_memory(&mut self, inst: &Inst, op: Pure, lane: usize) -> bool {
         let Some([from, number, _]) = Self::two_sources(op) else { return false };
-        let Some(second) = self.as_it_is(inst.src[1], lane) else { return false };
-        self.lane_value(inst.src[0], lane, RAX);
+        let (mut a, mut b) = (inst.src[0], inst.src[1]);
+        if self.is_in_rax(b) && !matches!(op, Pure::Sub(_)) {
+            (a, b) = (b, a);
+        }
+        let Some(second) = self.as_it_is(b, lane) else { return false };
+        self.lane_value(a, lane, RAX);
         let to = if is_wide(op.results().0) { RAX } else { EAX };
         match second {
             Operand::Number(n) => self.a.imm(number, to, n),
@@ -286,6 +312,20 @@ impl Emit<'_> {
             self.a.op2(Code::EVEX_Vmovq_rm64_xmm, RAX, xmm(zmm(7)));
         } else {
             self.a.op2(Code::EVEX_Vmovd_rm32_xmm, EAX, xmm(zmm(7)));
+        }
+    }
+
+    /// The product of `rax` and a number, as an op makes it.
+    fn times(&mut self, op: Pure, n: i32) {
+        match op {
+            Pure::MulWide(int) => {
+                if int.signed {
+                    self.sign_extend(int.ty, RAX);
+                }
+                self.a.op2i(Code::Imul_r64_rm64_imm32, RAX, RAX, n.cast_unsigned());
+            }
+            _ if is_wide(op.results().0) => self.a.op2i(Code::Imul_r64_rm64_imm32, RAX, RAX, n.cast_unsigned()),
+            _ => self.a.op2i(Code::Imul_r32_rm32_imm32, EAX, EAX, n.cast_unsigned()),
         }
     }
 

@@ -303,8 +303,17 @@ impl Emit<'_> {
         }
     }
 
+    /// Before some lanes of a part of a result are read from memory: those that are not, and of which it holds nothing, find zeros there. (What is left of other values may
+    /// be numbers of which arithmetic on all lanes is slow, as hosts are with subnormal ones.)
+    pub(crate) fn nothing_first(&mut self, d: Reg, vector: u8, mask: Register) {
+        if mask != ALL && self.is_unshared(d, vector) {
+            let v = zmm(vector);
+            self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, v, v, v);
+        }
+    }
+
     /// Whether a vector of a register holds nothing for lanes that wait elsewhere: that of one that lives in this block alone, or any where that is known.
-    fn is_unshared(&self, r: Reg, vector: u8) -> bool {
+    pub(crate) fn is_unshared(&self, r: Reg, vector: u8) -> bool {
         let of_block = !self.places.is_own[r.idx()] && self.places.kept >> vector & 1 == 0;
         of_block || self.awaited.get(self.at.0).is_some_and(|held| held >> vector & 1 == 0)
     }

@@ -333,7 +333,7 @@ impl CtaRun {
         }
     }
 
-    /// Lets code of a cta that was just started go on with up to `most` further ones of the same row of the grid.
+    /// Lets code of a cta that was just started go on with up to `most` further ones of the grid.
     #[inline]
     pub(crate) fn allow(&mut self, most: u64) {
         // SAFETY: tables belong to the program, and are never written.
@@ -342,8 +342,7 @@ impl CtaRun {
         let is_alone = host.cluster.is_none() && host.env.late.is_none();
         let is_simple = runs_on && self.fresh && is_alone && host.env.shared_rules.reserved == 0;
         let cta = self.ctx();
-        let left = cta.nctaid[0].saturating_sub(cta.ctaid[0] + 1);
-        let more = if is_simple { u32::try_from(most).unwrap_or(u32::MAX).min(left) } else { 0 };
+        let more = if is_simple { u32::try_from(most).unwrap_or(u32::MAX) } else { 0 };
         cta.more = more;
         self.ahead = (more, 0);
     }

@@ -146,16 +146,17 @@ impl Emit<'_> {
                 }
             }
         }
+        let mut in_heap = false;
         for g in &head.groups {
             // Those of the heap ask caches, which fill while CTAs run.
             if (head.course_of(Val::Reg(g.from)).is_some_and(|c| c.by_cta) || g.key.1 != StateSpace::Shared) == by_cta {
-                self.decide_bounds(head, g);
+                self.decide_bounds(head, g, &mut in_heap);
             }
         }
         if !by_cta {
             self.decide_fixed(head);
             self.store32(head.launch_bits(), Register::R15D);
-            self.a.op1(Code::Jmp_rm64, Register::R13);
+            self.return_of_head();
             return;
         }
         self.a.op2(Code::Mov_r32_rm32, DECIDED, Register::R15D);
@@ -164,7 +165,13 @@ impl Emit<'_> {
         self.a.bind(broken);
         self.a.number(RAX, 1);
         self.a.bind(end);
-        self.a.op1(Code::Jmp_rm64, Register::R13);
+        self.return_of_head();
+    }
+
+    /// Back to the caller: with a return, which hosts foretell by the calls that they have seen. (A jump would also leave the returns of all callers foretold in vain.)
+    fn return_of_head(&mut self) {
+        self.a.op1(Code::Push_r64, Register::R13);
+        self.a.op0(Code::Retnq);
     }
 
     /// A value of the head, as it is in warp 0.
@@ -328,8 +335,8 @@ impl Emit<'_> {
         self.store64(ctx(idle.word), RAX);
     }
 
-    /// Sets the bit of a group of accesses if all of them are right.
-    fn decide_bounds(&mut self, head: &Head, g: &Group) {
+    /// Sets the bit of a group of accesses if all of them are right. `in_heap`: the ends of the heap are where tests want them, from another group.
+    fn decide_bounds(&mut self, head: &Head, g: &Group, in_heap: &mut bool) {
         let Some(first) = &g.first else { return };
         let Some(shape) = self.shape(Val::Reg(g.from)) else { return };
         let failed = self.a.label();
@@ -339,13 +346,18 @@ impl Emit<'_> {
         if step.is_some_and(|n| n % bytes != 0) {
             return;
         }
+        let rises = head.rises(g.key.0);
+        let is_shared = rises.is_none() && self.is_within_heap(&x);
+        if is_shared && !*in_heap {
+            self.limits(&x);
+        }
+        *in_heap = is_shared;
         if bytes > 1
             && let Some(at) = head.step_word(g.from)
         {
             self.a.imm(Code::Test_rm32_imm32, ctx(at), (bytes - 1) as i32);
             self.a.jump(Code::Jne_rel32_64, failed);
         }
-        let rises = head.rises(g.key.0);
         if let Some(r) = rises {
             self.rise(head, r, bytes, failed);
         }
@@ -356,7 +368,9 @@ impl Emit<'_> {
             }
             self.add_number(RAX, g.low);
             self.add_number(RCX, g.end);
-            self.limits(&x);
+            if !is_shared {
+                self.limits(&x);
+            }
             self.test(&x, RAX, false);
             self.test(&x, RCX, true);
         }

@@ -16,6 +16,9 @@ use crate::emit::*;
 const R8: Register = Register::R8;
 const R9: Register = Register::R9;
 
+/// How far the last warp is where that is not asked: further than any memory from any other.
+const NOWHERE: u64 = 1 << 62;
+
 /// What a comparison compares with.
 #[derive(Clone, Copy)]
 enum Bound {
@@ -61,7 +64,18 @@ impl Emit<'_> {
             let Some(at) = inst.dst.first().and_then(|d| head.reach[d.idx()]) else { continue };
             self.at = (b, i);
             self.step_to(head, inst);
+            self.a.op2(Code::Mov_r64_rm64, RDX, RAX);
             self.reach_of_step(RAX, RCX);
+            if self.f.regs[inst.dst[0].idx()] == Ty::B64 {
+                // Where a step is longer than 32 bits, the ends lie in no memory.
+                let fits = self.a.label();
+                self.a.op2(Code::Movsxd_r64_rm32, RSI, EDX);
+                self.a.op2(Code::Cmp_r64_rm64, RSI, RDX);
+                self.a.jump(Code::Je_rel32_64, fits);
+                self.a.number(RAX, NOWHERE);
+                self.a.op2(Code::Mov_r64_rm64, RCX, RAX);
+                self.a.bind(fits);
+            }
             self.store64(ctx(at), RCX);
             self.store64(ctx(at + 8), RAX);
         }
@@ -130,7 +144,7 @@ impl Emit<'_> {
     }
 
     /// The lowest value of all lanes of the CTA in `rax` and the highest in `rcx`, as 64-bit numbers; to `wraps` if a 32-bit one wraps, or the step is
-    /// long. `group`: of one group of the shape; else of all of them. Uses `rdx`, `rsi`, and `r8` and `r9` for several groups.
+    /// long (of one group the ends may lie [`NOWHERE`] then). `group`: of one group of the shape; else of all of them. Uses `rdx`, `rsi`, and `r8` and `r9` for several groups.
     pub(super) fn ends(&mut self, head: &Head, v: Val, signed: bool, group: Option<usize>, wraps: Label) {
         let Some(shape) = self.shape(v) else { return };
         let is_short = self.ty(v) != Ty::B64;
@@ -154,8 +168,8 @@ impl Emit<'_> {
                 moves = true;
                 match head.reach[r.idx()] {
                     Some(reach) => {
-                        // A step of 32 bits fits.
-                        if !is_short {
+                        // A step of 32 bits fits, and the ends of memory say the same: `NOWHERE`.
+                        if !is_short && group.is_none() {
                             self.a.op2(Code::Movsxd_r64_rm32, RDX, ctx(at));
                             self.a.op2(Code::Cmp_r64_rm64, RDX, ctx(at));
                             self.a.jump(Code::Jne_rel32_64, wraps);

@@ -172,7 +172,13 @@ impl Emit<'_> {
         self.a.imm(Code::Sub_rm32_imm32, row.word(BACK), 1);
         self.a.jump(Code::Jmp_rel32_64, single);
         self.a.bind(attempt);
-        self.load32(EAX, cta(offset_of!(CtaCtx, more)));
+        // Those that the code may go on with, as far as they are of the row.
+        self.load32(EAX, cta(offset_of!(CtaCtx, nctaid)));
+        self.a.op2(Code::Sub_r32_rm32, EAX, cta(offset_of!(CtaCtx, ctaid)));
+        self.a.imm(Code::Sub_rm32_imm32, EAX, 1);
+        self.load32(ECX, cta(offset_of!(CtaCtx, more)));
+        self.a.op2(Code::Cmp_r32_rm32, EAX, ECX);
+        self.a.op2(Code::Cmova_r64_rm64, RAX, RCX);
         self.a.imm(Code::Cmp_rm32_imm32, EAX, LEAST.cast_signed());
         self.a.jump(Code::Jb_rel32_64, single);
         let try_it = self.a.label();
@@ -284,10 +290,16 @@ impl Emit<'_> {
         let Some((row, r)) = head.row.as_ref().zip(reg(v)) else { return false };
         let step = row.step(r);
         if step != 0 {
-            self.load32(EDX, row.row());
-            self.a.number(RSI, i64::from(step).cast_unsigned());
-            self.a.op2(Code::Imul_r64_rm64, RDX, RSI);
-            self.a.op2(Code::Add_r64_rm64, if step > 0 { high } else { low }, RDX);
+            let (size, to) = (step.unsigned_abs(), if step > 0 { high } else { low });
+            // The product has at most 32 bits, or else more than an instruction for those makes.
+            if size <= u32::MAX / (MOST + 1) {
+                self.a.op2i(Code::Imul_r32_rm32_imm32, EDX, row.row(), size);
+            } else {
+                self.load32(EDX, row.row());
+                self.a.number(RSI, u64::from(size));
+                self.a.op2(Code::Imul_r64_rm64, RDX, RSI);
+            }
+            self.a.op2(if step > 0 { Code::Add_r64_rm64 } else { Code::Sub_r64_rm64 }, to, RDX);
         }
         step != 0
     }

@@ -403,7 +403,7 @@ impl Emit<'_> {
         self.a.jump(Code::Jne_rel32_64, out);
         self.tell_meeting(Meeting::End, 0);
         self.a.imm(Code::Sub_rm32_imm32, cta(offset_of!(CtaCtx, more)), 1);
-        self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, ctaid)), 1);
+        self.next_place();
         self.store_number(cta(offset_of!(CtaCtx, epoch)), 1);
         // Shared memory is open up to the end of its page.
         let (filled, again) = (self.a.label(), self.a.label());
@@ -425,6 +425,25 @@ impl Emit<'_> {
         self.load32(EAX, cta(offset_of!(CtaCtx, n_warps)));
         self.store32(cta(offset_of!(CtaCtx, retired)), EAX);
         self.give_back(Reason::Phase);
+    }
+
+    /// Steps `%ctaid` to the next CTA of the grid: along a row, then to the next row, then to the next plane. Clobbers `eax` and `ecx`.
+    fn next_place(&mut self) {
+        let word = |field: usize, dim: usize| cta(field + 4 * dim);
+        let (ctaid, nctaid) = (offset_of!(CtaCtx, ctaid), offset_of!(CtaCtx, nctaid));
+        let (in_row, in_plane) = (self.a.label(), self.a.label());
+        for (dim, r, inside) in [(0, EAX, in_row), (1, ECX, in_plane)] {
+            self.load32(r, word(ctaid, dim));
+            self.a.imm(Code::Add_rm32_imm32, r, 1);
+            self.a.op2(Code::Cmp_r32_rm32, r, word(nctaid, dim));
+            self.a.jump(Code::Jb_rel32_64, inside);
+            self.a.op2(Code::Xor_r32_rm32, r, r);
+        }
+        self.a.imm(Code::Add_rm32_imm32, word(ctaid, 2), 1);
+        self.a.bind(in_plane);
+        self.store32(word(ctaid, 1), ECX);
+        self.a.bind(in_row);
+        self.store32(word(ctaid, 0), EAX);
     }
 
     /// Writes the headers of all warps but the one that runs, as a subroutine. Keeps the registers above `r11` and all vectors.
