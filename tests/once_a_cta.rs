@@ -132,6 +132,35 @@ impl Maker {
         }
     }
 
+    /// Reads elements of several sizes through one address, each as far from it as its size says: but for one of a few, between others that are right.
+    fn neighbours(&mut self) {
+        const TYPES: [(&str, i64); 6] = [("u32", 4), ("u32", 4), ("u16", 2), ("u8", 1), ("u64", 8), ("v2.u32", 8)];
+        let a = *self.rng.pick(&["%idx", "%idx", "%x", "%lin"]);
+        let size = *self.rng.pick(&[4, 4, 8]);
+        self.line(&format!("mul.wide.s32 %l2, {a}, {size};"));
+        self.line("add.s64 %l2, %in, %l2;");
+        let odd = self.rng.below(24);
+        for k in 0..2 + self.rng.below(4) {
+            // Wide elements at a distance of 4 bytes are misaligned in every second lane: rarely.
+            let wide = size == 8 || self.rng.one_in(16);
+            let (ty, bytes) = *self.rng.pick(if wide { &TYPES } else { &TYPES[..4] });
+            let by = i64::from(k == odd) * *self.rng.pick(&[1, 2]);
+            let off = bytes * *self.rng.pick(&[0, 0, 1, 2, 3, -1]) + by;
+            match ty {
+                "u64" => {
+                    self.line(&format!("ld.global.u64 %l1, [%l2+{off}];"));
+                    self.line("cvt.u32.u64 %t2, %l1;");
+                }
+                "v2.u32" => {
+                    self.line(&format!("ld.global.v2.u32 {{%t1, %t2}}, [%l2+{off}];"));
+                    self.line("xor.b32 %t2, %t2, %t1;");
+                }
+                _ => self.line(&format!("ld.global.{ty} %t2, [%l2+{off}];")),
+            }
+            self.line("mad.lo.u32 %r, %r, 5, %t2;");
+        }
+    }
+
     /// The end: what a thread has goes to its own place, or is added there, or to that of its number in the block, where all blocks add.
     fn end(&mut self) {
         let sums = 1 + self.rng.below(2);
@@ -478,7 +507,8 @@ impl Maker {
 
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(20) {
+        match self.rng.below(22) {
+            20 | 21 => self.neighbours(),
             17..20 if self.depth < 2 => self.climb(),
             14..17 if self.depth < 2 => self.rounds(),
             12 | 13 => self.part(),
