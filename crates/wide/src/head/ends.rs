@@ -16,7 +16,7 @@ use crate::emit::*;
 const R8: Register = Register::R8;
 const R9: Register = Register::R9;
 
-/// How far the last warp is where that is not asked: further than any memory from any other.
+/// How far the last warp is said to be from the first one where a step is longer than 32 bits: further than memory reaches.
 const NOWHERE: u64 = 1 << 62;
 
 /// What a comparison compares with.
@@ -168,7 +168,7 @@ impl Emit<'_> {
                 moves = true;
                 match head.reach[r.idx()] {
                     Some(reach) => {
-                        // A step of 32 bits fits, and the ends of memory say the same: `NOWHERE`.
+                        // A step has 32 bits. Of a longer one the ends of a group, which are to be in memory, are `NOWHERE`.
                         if !is_short && group.is_none() {
                             self.a.op2(Code::Movsxd_r64_rm32, RDX, ctx(at));
                             self.a.op2(Code::Cmp_r64_rm64, RDX, ctx(at));

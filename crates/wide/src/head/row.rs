@@ -291,7 +291,7 @@ impl Emit<'_> {
         let step = row.step(r);
         if step != 0 {
             let (size, to) = (step.unsigned_abs(), if step > 0 { high } else { low });
-            // The product has at most 32 bits, or else more than an instruction for those makes.
+            // Most products have 32 bits: one instruction.
             if size <= u32::MAX / (MOST + 1) {
                 self.a.op2i(Code::Imul_r32_rm32_imm32, EDX, row.row(), size);
             } else {
