@@ -2,8 +2,8 @@
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Inst, Reg, Val};
-use handloom_ir::types::Ty;
-use handloom_plan::access::AccessClass;
+use handloom_ir::types::{Order, Ty};
+use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::Register;
@@ -51,6 +51,16 @@ impl Access {
     pub(crate) fn size(&self) -> i32 {
         i32::from(self.class.bits) / 8
     }
+}
+
+/// Whether an access may be tested together with others through its address: plain, and a number of elements from it. (One between two such that is not is misaligned.)
+pub(crate) fn is_of_elements(class: &AccessClass) -> bool {
+    matches!(class.kind, Kind::Load | Kind::Store)
+        && class.order == Order::Weak
+        && !class.is_single
+        && class.wants_all()
+        && class.offset % class.bytes() == 0
+        && i32::try_from(class.offset).is_ok()
 }
 
 /// Where lanes of a part lie.

@@ -11,7 +11,7 @@ use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
 use crate::alloc::{Place, n_parts};
-use crate::asm::{Mem, Out};
+use crate::asm::Mem;
 use crate::emit::*;
 use crate::ops::has_vector_code;
 use crate::values::by_width;
@@ -101,9 +101,9 @@ impl Emit<'_> {
         let ty = self.f.regs[d.idx()];
         let code = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
         match self.place(d) {
-            Place::Vectors(v) if x.lanes == LANES => {
-                let mask = if self.is_unshared(d, v[q]) { ALL } else { self.mask(ty, q) };
-                self.a.op2(code, Out::masked(zmm(v[q]), mask), m);
+            Place::Vectors(_) if x.lanes == LANES => {
+                let out = self.out(d, q);
+                self.a.op2(code, out, m);
             }
             _ => {
                 self.a.op2(code, zmm(4), m);

@@ -27,7 +27,7 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::{n_definitions, shape};
 use iced_x86::Register;
 
-use crate::access::Access;
+use crate::access::{Access, is_of_elements};
 use crate::asm::Label;
 use crate::rising::Rising;
 use crate::table::has_scalar_code;
@@ -66,11 +66,9 @@ struct Group {
 }
 
 impl Group {
-    /// Whether what is decided about the group says that an access through its address, of its kind, is right. All of the group lie a number of elements apart:
-    /// one between them that does not is misaligned.
+    /// Whether what is decided about the group says that an access through its address, of its kind, is right.
     fn covers(&self, class: &AccessClass) -> bool {
-        let is_plain = class.order == Order::Weak && !class.is_single && class.wants_all();
-        is_plain && (self.low..=self.high).contains(&class.offset) && class.offset % class.bytes() == 0
+        is_of_elements(class) && (self.low..=self.high).contains(&class.offset)
     }
 }
 
@@ -386,15 +384,10 @@ impl Head {
                 continue;
             };
             let bytes = class.bytes();
-            let fits = matches!(class.kind, Kind::Load | Kind::Store)
+            let fits = is_of_elements(&class)
                 && matches!(class.space, Global | Generic | Shared | Const)
-                && class.order == Order::Weak
-                && !class.is_single
-                && class.wants_all()
                 && self.courses[from.idx()].is_some()
-                && s.is_regular(bytes)
-                && class.offset % bytes == 0
-                && i32::try_from(class.offset).is_ok();
+                && s.is_regular(bytes);
             if !fits {
                 continue;
             }

@@ -15,7 +15,7 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::Code;
 
-use crate::access::{Access, Elsewhere, Folded, Joints, Member, Runs, Slow};
+use crate::access::{Access, Elsewhere, Folded, Joints, Member, Runs, Slow, is_of_elements};
 use crate::alloc::{MOST_APART, Place, n_parts};
 use crate::asm::{Label, Mem};
 use crate::bands::is_banded;
@@ -64,15 +64,10 @@ impl Emit<'_> {
         let Val::Reg(r) = class.address else { return None };
         let shape = self.shape(class.address)?;
         let bytes = class.bytes();
-        let fits = matches!(class.kind, Kind::Load | Kind::Store)
+        let fits = is_of_elements(&class)
             && matches!(class.space, Global | Generic | Shared)
-            && class.order == Order::Weak
-            && !class.is_single
             && !class.is_guarded
-            && class.wants_all()
-            && shape.is_regular(bytes)
-            && class.offset % bytes == 0
-            && i32::try_from(class.offset).is_ok();
+            && shape.is_regular(bytes);
         fits.then_some(((r, class.space, class.kind, bytes), class.offset))
     }
 

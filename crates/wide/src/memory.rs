@@ -624,9 +624,12 @@ impl Emit<'_> {
     pub(crate) fn put(&mut self, d: Reg, q: usize, from: Register, lanes: Register) {
         let ty = self.f.regs[d.idx()];
         match self.place(d) {
+            Place::Vectors(_) if lanes == LANES => {
+                let out = self.out(d, q);
+                self.a.op2(load_code(ty), out, from);
+            }
             Place::Vectors(v) => {
-                let is_free = lanes == LANES && self.is_unshared(d, v[q]);
-                let mask = if is_free { ALL } else { self.lanes_mask(lanes, ty, q) };
+                let mask = self.lanes_mask(lanes, ty, q);
                 self.a.op2(load_code(ty), Out::masked(zmm(v[q]), mask), from);
             }
             Place::Row(at) => {

@@ -226,10 +226,7 @@ impl Emit<'_> {
         if self.linear_value(v, lane, to) {
             return;
         }
-        if let (Val::Reg(r), Some(here)) = (v, self.in_rax)
-            && r == here
-            && self.shape(v).is_some_and(|s| s.delta(lane) == 0)
-        {
+        if self.is_in_rax(v) && self.shape(v).is_some_and(|s| s.delta(lane) == 0) {
             if to != RAX {
                 self.a.op2(Code::Mov_r64_rm64, to, RAX);
             }

@@ -313,7 +313,7 @@ impl Emit<'_> {
     }
 
     /// Whether a vector of a register holds nothing for lanes that wait elsewhere: that of one that lives in this block alone, or any where that is known.
-    pub(crate) fn is_unshared(&self, r: Reg, vector: u8) -> bool {
+    fn is_unshared(&self, r: Reg, vector: u8) -> bool {
         let of_block = !self.places.is_own[r.idx()] && self.places.kept >> vector & 1 == 0;
         of_block || self.awaited.get(self.at.0).is_some_and(|held| held >> vector & 1 == 0)
     }
