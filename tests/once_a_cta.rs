@@ -55,6 +55,8 @@ struct Maker {
     depth: u32,
     /// It writes to the buffer of results before its end.
     writes: bool,
+    /// It has no loops of rounds.
+    is_straight: bool,
 }
 
 impl Maker {
@@ -509,8 +511,8 @@ impl Maker {
         let top = self.depth == 0;
         match self.rng.below(22) {
             20 | 21 => self.neighbours(),
-            17..20 if self.depth < 2 => self.climb(),
-            14..17 if self.depth < 2 => self.rounds(),
+            17..20 if self.depth < 2 && !self.is_straight => self.climb(),
+            14..17 if self.depth < 2 && !self.is_straight => self.rounds(),
             12 | 13 => self.part(),
             10 | 11 if top => self.tiles(),
             0 | 1 => self.load(),
@@ -535,13 +537,21 @@ fn kernel(seed: u64) -> Kernel {
     let block = *rng.pick(BLOCKS);
     // Of small blocks also rows so long that they are asked about as a whole.
     let rows: &[u32] = if block[0] * block[1] <= 128 { &[1, 2, 5, 9, 12, 30, 70] } else { &[1, 1, 2, 3, 5, 9] };
-    let grid = [*rng.pick(rows), *rng.pick(&[1, 1, 1, 2, 3])];
+    // Grids that are higher than wide are gone through by columns, as far as nothing forbids it.
+    let is_high = block[0] * block[1] <= 128 && rng.one_in(3);
+    let grid = if is_high {
+        [*rng.pick(&[1, 2, 3, 5, 8]), *rng.pick(&[4, 15, 16, 17, 35])]
+    } else {
+        [*rng.pick(rows), *rng.pick(&[1, 1, 1, 2, 3])]
+    };
     let total = block[0] * block[1] * grid[0] * grid[1];
     let few = u32::try_from(rng.below(70)).unwrap_or(0);
     let n = *rng.pick(&[total, total.saturating_sub(few), total.saturating_sub(1), total / 2, few, total + 7]);
     let short = *rng.pick(&[0, 0, 0, 0, 1, few]);
     let words = (total + *rng.pick(&[0, 33, 200, 200, 200])).saturating_sub(short).max(1);
-    let mut m = Maker { rng, text: String::new(), labels: 0, depth: 0, writes: false };
+    let mut m = Maker { rng, text: String::new(), labels: 0, depth: 0, writes: false, is_straight: false };
+    // Kernels without loops, whose grids are gone through by columns, among those with them.
+    m.is_straight = is_high && m.rng.one_in(2);
     for _ in 0..2 + m.rng.below(5) {
         m.statement();
     }
