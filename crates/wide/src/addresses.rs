@@ -148,6 +148,12 @@ impl Emit<'_> {
         self.held.retain(|h| !a.is_written(h.at));
     }
 
+    /// Behind code that may be passed over, before which so much was held: what it holds anew nobody else does.
+    pub(crate) fn hold_only(&mut self, before: &[Held]) {
+        self.drop_written();
+        self.held.retain(|h| before.contains(h));
+    }
+
     /// Nothing is held from here on.
     pub(crate) fn drop_held(&mut self) {
         self.held.clear();

@@ -17,7 +17,7 @@ use crate::emit::*;
 use crate::flow::Way;
 use crate::head::Going;
 use crate::turns::{Chosen, code as turns, place_of};
-use crate::values::{At, load_code};
+use crate::values::{At, is_wide, load_code, store_code};
 
 impl Emit<'_> {
     /// Finds and emits what warps go side by side.
@@ -421,25 +421,57 @@ impl Emit<'_> {
 
     /// An access that is right in all lanes, for those that do it.
     fn tested_for(&mut self, inst: &Inst, g: &GangAccess) {
-        if let (Some(Going::Written(table, _)), Op::Store { .. }) = (self.going, inst.op) {
-            if !self.a.has_wide_vectors() && g.form == Form::Row && g.x.class.bits >= 32 {
-                self.store_where_written(inst, g, table);
-                return;
-            }
-            self.set_masks_of(table, g.x.ty);
-            self.in_part = true;
+        let (Some(Going::Written(table, _)), Op::Store { .. }) = (self.going, inst.op) else {
+            self.tested(inst, &g.x, &g.runs, g.scalars, g.form);
+            return;
+        };
+        if g.form == Form::Row && g.x.class.bits >= 32 {
+            self.store_where_written(inst, g, table);
+            return;
         }
+        // A store under a mask without lanes is slow where nobody has touched memory.
+        let (before, skip) = (self.held(), self.a.label());
+        let lanes = self.word_of_lanes(table);
+        self.a.imm(Code::Cmp_rm32_imm8, lanes, 0);
+        self.a.jump(Code::Je_rel32_64, skip);
+        self.set_masks_of(lanes, g.x.ty);
+        self.in_part = true;
         self.tested(inst, &g.x, &g.runs, g.scalars, g.form);
         self.in_part = false;
+        self.a.bind(skip);
+        self.hold_only(&before);
     }
 
-    /// A store of a row for the lanes that the head wrote down: mostly all of them, and masked stores are slow on some hosts with AVX2 alone.
+    /// A store of a row for the lanes that the head wrote down: without a mask where these are all, since masked stores are slow on some hosts with AVX2 alone, and not at all
+    /// where there are none: an address that nobody uses may lie in memory that nobody has touched, where a store without lanes takes hundreds of cycles.
     fn store_where_written(&mut self, inst: &Inst, g: &GangAccess, table: u32) {
         let s = self.clean_src(inst.src[1]);
         let (m, _) = self.part_of_run(&g.x, &g.runs, Form::Row, 0);
         let rows: Vec<Register> = (0..4).take(n_parts(g.x.ty)).map(|q| self.reg(&s, q.into(), 4 + q)).collect();
         let lanes = self.word_of_lanes(table);
-        self.a.store_row(m, &rows, lanes, crate::values::is_wide(g.x.ty));
+        if !self.a.has_wide_vectors() {
+            self.a.store_row(m, &rows, lanes, is_wide(g.x.ty));
+            return;
+        }
+        let code = store_code(g.x.ty);
+        let [some, done] = std::array::from_fn(|_| self.a.label());
+        self.a.imm(Code::Cmp_rm32_imm8, lanes, -1);
+        self.a.jump(Code::Jne_rel32_64, some);
+        for (q, r) in (0..).zip(&rows) {
+            self.a.store(code, m.behind(64 * q), *r, ALL);
+        }
+        self.a.jump(Code::Jmp_rel32_64, done);
+        self.a.bind(some);
+        self.a.imm(Code::Cmp_rm32_imm8, lanes, 0);
+        self.a.jump(Code::Je_rel32_64, done);
+        self.set_masks_of(lanes, g.x.ty);
+        self.in_part = true;
+        for (q, r) in rows.iter().enumerate() {
+            let mask = self.mask(g.x.ty, q);
+            self.a.store(code, m.behind(64 * q as i32), *r, mask);
+        }
+        self.in_part = false;
+        self.a.bind(done);
     }
 
     /// Asks for what the next turn will read through a pointer that goes up in the loop.

@@ -278,9 +278,8 @@ impl Emit<'_> {
         ctx(table).plus(RAX)
     }
 
-    /// Mask registers of the lanes of a warp that do what is guarded, from its word. Clobbers `eax`.
-    pub(crate) fn set_masks_of(&mut self, table: u32, ty: Ty) {
-        let m = self.word_of_lanes(table);
+    /// Mask registers of the lanes of a warp that do what is guarded, from its word.
+    pub(crate) fn set_masks_of(&mut self, m: Mem, ty: Ty) {
         if ty == Ty::B64 {
             for (q, k) in (0..).zip([Register::K1, Register::K2, Register::K3, Register::K4]) {
                 self.a.op2(Code::VEX_Kmovb_kr_km8, k, m.behind(q));
