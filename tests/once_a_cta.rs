@@ -537,7 +537,7 @@ fn kernel(seed: u64) -> Kernel {
     let block = *rng.pick(BLOCKS);
     // Of small blocks also rows so long that they are asked about as a whole.
     let rows: &[u32] = if block[0] * block[1] <= 128 { &[1, 2, 5, 9, 12, 30, 70] } else { &[1, 1, 2, 3, 5, 9] };
-    // Grids that are higher than wide are gone through by columns, as far as nothing forbids it.
+    // Grids that are higher than wide have short rows, whose first and last blocks are many.
     let is_high = block[0] * block[1] <= 128 && rng.one_in(3);
     let grid = if is_high {
         [*rng.pick(&[1, 2, 3, 5, 8]), *rng.pick(&[4, 15, 16, 17, 35])]
@@ -550,7 +550,7 @@ fn kernel(seed: u64) -> Kernel {
     let short = *rng.pick(&[0, 0, 0, 0, 1, few]);
     let words = (total + *rng.pick(&[0, 33, 200, 200, 200])).saturating_sub(short).max(1);
     let mut m = Maker { rng, text: String::new(), labels: 0, depth: 0, writes: false, is_straight: false };
-    // Kernels without loops, whose grids are gone through by columns, among those with them.
+    // Kernels without loops among those with them: what is done once a block counts there.
     m.is_straight = is_high && m.rng.one_in(2);
     for _ in 0..2 + m.rng.below(5) {
         m.statement();

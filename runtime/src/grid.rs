@@ -8,7 +8,6 @@ use handloom_diag::Span;
 use handloom_interp::{CtaEnv, SharedAudit, SharedCounter};
 use handloom_ir::simt::FuncId;
 use handloom_ir::trap::{Trap, TrapKind};
-use handloom_plan::abi::CtaCtx;
 
 use crate::children::Children;
 use crate::error::{Lack, NoRoom};
@@ -98,8 +97,6 @@ pub(crate) struct Grid {
     pub(crate) units: u64,
     /// Ctas of a unit.
     pub(crate) unit_size: u32,
-    /// Units are numbered down the columns of the grid, [`CtaCtx::BAND`] rows at a time, instead of along its rows.
-    pub(crate) by_columns: bool,
     /// In which order.
     pub(crate) order: Order,
     pub(crate) stop: StopHandle,
@@ -134,7 +131,6 @@ impl Grid {
     pub(crate) fn ctaid(&self, unit: u64, rank: u32) -> [u32; 3] {
         // Most grids: one dimension, no clusters. Division is slow beside what else a small block costs.
         match u32::try_from(unit) {
-            _ if self.by_columns => self.ctaid_by_columns(unit),
             Ok(unit) if self.unit_size == 1 && unit < self.env.nctaid[0] => [unit, 0, 0],
             Ok(_) | Err(_) => self.ctaid_in_shape(unit, rank),
         }
@@ -157,16 +153,6 @@ impl Grid {
         if let Some(printer) = &self.printer {
             printer.end(number);
         }
-    }
-
-    /// As compiled code goes on by itself: see [`CtaCtx::by_columns`].
-    fn ctaid_by_columns(&self, unit: u64) -> [u32; 3] {
-        let [x, y, _] = self.env.nctaid.map(u64::from);
-        let band = u64::from(CtaCtx::BAND);
-        let (plane, in_plane) = (unit / (x * y), unit % (x * y));
-        let (first, in_band) = (in_plane / (x * band) * band, in_plane % (x * band));
-        let rows = band.min(y - first);
-        [in_band / rows, first + in_band % rows, plane].map(|v| u32::try_from(v).unwrap_or(0))
     }
 
     fn ctaid_in_shape(&self, unit: u64, rank: u32) -> [u32; 3] {

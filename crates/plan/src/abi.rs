@@ -30,7 +30,7 @@
 //! # CTAs one after the other
 //! Where [`Tables::starts_warps`] says so, code runs a CTA that has not run without its headers ([`CtaCtx::fresh`] is not 0, and code makes it 0), and where
 //! [`Tables::runs_on`] says so, then, as often as
-//! [`CtaCtx::more`] says, the next one: along the rows of the grid and then its planes, or down its columns ([`CtaCtx::by_columns`]). Each time it takes 1 from `more`, steps `ctaid`, and fills shared memory as the runtime
+//! [`CtaCtx::more`] says, the one whose `ctaid[0]` is 1 higher. Each time it takes 1 from `more`, adds 1 to `ctaid[0]`, and fills shared memory as the runtime
 //! does. It looks at the stop word before each of them, and goes on only from a CTA all of whose warps have ended. While `fresh` is not 0 headers need not be
 //! read, and while warps run so none are written but `live` of the warp that runs: whoever leaves the code first writes
 //! headers and pending words of all warps. [`Reason::Phase`] then means that the CTA in `ctaid` has ended, with `retired` equal to `n_warps`.
@@ -97,16 +97,8 @@ pub struct CtaCtx {
     pub fresh: u32,
     /// Further CTAs that code may run.
     pub more: u32,
-    /// 1 where they follow each other down the columns of the grid, [`CtaCtx::BAND`] rows at a time; 0: along its rows.
-    pub by_columns: u32,
     /// Address of the counters of a counted launch that this host thread adds to.
     pub counts: u64,
-}
-
-impl CtaCtx {
-    /// Rows of a grid that lie side by side in its columns, where CTAs follow each other down those: each column of so many rows, then the next one, and behind the
-    /// last one the rows below. A power of 2.
-    pub const BAND: u32 = 16;
 }
 
 /// A [`CtaCtx`] with memory after it that is the running code's own: nothing in it lasts over a return from the code.

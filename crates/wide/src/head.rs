@@ -17,7 +17,6 @@ mod fixed;
 mod lanes;
 mod rises;
 mod row;
-mod steps;
 
 use handloom_ir::simt::{Function, Inst, LaunchShape, Op, Pure, Reg, Term, Val, shape_constant};
 use handloom_ir::types::{Cmp, Int, Order, Sreg, StateSpace, Ty};
@@ -97,42 +96,15 @@ pub(crate) struct Idle {
     from_equal: bool,
 }
 
-/// How much more a value is in the next CTA.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
-    Number(i32),
-    /// It is made of what the launch knows.
-    Launched,
-}
-
-/// How values go up one way: by register, `None` of what does not differ between CTAs.
-struct Steps {
-    by: Vec<Option<Step>>,
-    /// Values that must not wrap, read as signed or not, as their steps are those of longer ones.
-    checks: Vec<(Val, bool)>,
-}
-
-/// By how much a value goes up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Rise {
-    Number(i32),
-    /// What a word says.
-    Word(u32),
-}
-
 /// How values go up from CTA to CTA.
 struct Row {
-    /// The steps along a row of the grid, if they are even.
-    along: Option<Steps>,
-    /// Those down a column.
-    down: Option<Steps>,
-    /// By register: the word of its step, if that is not one constant for both.
-    words_of: Vec<Option<u32>>,
+    /// By register: its step; `None` of what does not differ between CTAs.
+    steps: Vec<Option<i32>>,
     /// Values that must not wrap in all of the row, read as signed or not, as their steps are those of longer ones.
     checks: Vec<(Val, bool)>,
     /// Words that somebody reads, with their steps.
-    rising: Vec<(u32, Ty, Rise)>,
-    /// Six words of its own: see `row`.
+    rising: Vec<(u32, Ty, i32)>,
+    /// Five words of its own: see `row`.
     words: u32,
 }
 

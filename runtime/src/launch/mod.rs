@@ -139,14 +139,6 @@ pub struct PreparedLaunch {
     left: Option<Box<CheckReport>>,
 }
 
-/// Whether the blocks of a grid may follow each other down its columns: where rows are so short that what code decides once for a row is hardly for more than one block,
-/// and columns are longer.
-fn goes_by_columns([x, y, _]: [u32; 3]) -> bool {
-    const MOST: u32 = 8;
-    const LEAST: u32 = 4;
-    x <= MOST && y >= LEAST
-}
-
 /// Who runs a launch.
 struct Chosen {
     /// `None`: the interpreter.
@@ -231,8 +223,6 @@ impl PreparedLaunch {
         };
         let unit_size = env.cluster_size();
         let units = config.blocks() / u64::from(unit_size);
-        let by_columns =
-            unit_size == 1 && config.check.is_none() && goes_by_columns(config.grid) && module.is_straight(entry.func);
         let mut workspace = None;
         let mut grid = Grid {
             module: Arc::clone(module),
@@ -241,7 +231,6 @@ impl PreparedLaunch {
             param_bytes: block.len() as u64,
             units,
             unit_size,
-            by_columns,
             order: Order::new(units, config.seed),
             // A time limit is the launch's own, also where others share its stop handle.
             stop: if config.timeout.is_some() { StopHandle::new() } else { config.stop.clone() },

@@ -55,8 +55,6 @@ pub(crate) struct ModuleInner {
     pub(crate) inside: Mutex<HashMap<(FuncId, simt::LaunchShape), bool>>,
     /// What is known of launches before they run, once they were checked.
     pub(crate) proven: Mutex<HashMap<Proof, Option<Proven>>>,
-    /// By function: whether it is [`simt::Function::is_straight`], once a launch of a narrow grid asked.
-    straight: OnceLock<Box<[bool]>>,
     /// By entry and shape: why compiled code cannot count, once a counted launch asked.
     pub(crate) uncounted: Mutex<Uncounted>,
 }
@@ -148,7 +146,7 @@ impl Module {
         let prints = all().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
         let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
         let (device, programs) = (device.clone(), Programs::default());
-        let (late, untold, inside, proven, straight, uncounted) = Default::default();
+        let (late, untold, inside, proven, uncounted) = Default::default();
         let inner = ModuleInner {
             device,
             ir,
@@ -162,7 +160,6 @@ impl Module {
             untold,
             inside,
             proven,
-            straight,
             uncounted,
         };
         Ok(Module { inner: Arc::new(inner) })
@@ -286,7 +283,6 @@ impl ModuleInner {
                 untold: Mutex::default(),
                 inside: Mutex::default(),
                 proven: Mutex::default(),
-                straight: OnceLock::new(),
                 uncounted: Mutex::default(),
             })
         });
@@ -296,12 +292,6 @@ impl ModuleInner {
     /// The cell of the code of a key.
     pub(crate) fn cell(&self, key: &Key) -> Arc<CodeCell> {
         self.programs.cell(&self.ir, &self.device.inner.code, key)
-    }
-
-    /// Whether a function has no loops, and nothing in it shows in which order blocks run.
-    pub(crate) fn is_straight(&self, f: FuncId) -> bool {
-        let all = self.straight.get_or_init(|| self.ir.funcs.iter().map(simt::Function::is_straight).collect());
-        all.get(f.idx()).copied().unwrap_or(false)
     }
 
     /// By symbol: address, offset or handle.

@@ -138,7 +138,6 @@ impl CtaRun {
             fence: 0,
             fresh: 0,
             more: 0,
-            by_columns: u32::from(grid.by_columns),
             counts: 0,
         };
         let host = CtaHost {

@@ -9,7 +9,7 @@ use handloom_diag::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::trap::TrapKind;
-use crate::types::{Order, Sreg, Ty};
+use crate::types::{Sreg, Ty};
 
 use super::ids::*;
 use super::op::{Callee, Op};
@@ -300,29 +300,6 @@ impl Function {
             Val::Reg(r) => self.regs[r.idx()],
             Val::Imm(_, t) => t,
         }
-    }
-
-    /// Whether it has no loops and nothing in it, races aside, shows in which order the blocks of a grid run: it does nothing but reckon, meet the threads of its own
-    /// block, and read and write memory without an order.
-    pub fn is_straight(&self) -> bool {
-        let is_quiet = |inst: &Inst| match &inst.op {
-            Op::Load { access, .. } | Op::Store { access, .. } => access.order == Order::Weak && !access.is_async,
-            Op::Sreg(s) => !matches!(s, Sreg::Clock | Sreg::ClockHi | Sreg::Clock64 | Sreg::Globaltimer),
-            Op::Mark => true,
-            op => op.is_value(),
-        };
-        self.blocks.iter().enumerate().all(|(b, block)| {
-            let is_plain = matches!(
-                block.term,
-                Term::Jump(_)
-                    | Term::Branch { .. }
-                    | Term::Switch { .. }
-                    | Term::Ret
-                    | Term::Exit
-                    | Term::Barrier { .. }
-            );
-            is_plain && block.term.successors().iter().all(|to| to.idx() > b) && block.insts.iter().all(is_quiet)
-        })
     }
 
     /// Predecessors of each block.

@@ -121,7 +121,6 @@ impl Emit<'_> {
         self.in_rax = None;
         if !by_cta {
             self.launched_steps(head);
-            self.launched_rises(head);
         }
         let [broken, end] = std::array::from_fn(|_| self.a.label());
         if by_cta {

@@ -50,7 +50,7 @@ impl Head {
 
     /// Whether a value is one number in all lanes of a CTA, and of those of a row that are asked about together.
     fn is_one(&self, v: Val, is_uniform: bool) -> bool {
-        let in_row = |r: Reg| self.row.as_ref().is_some_and(|row| row.rise(r).is_some());
+        let in_row = |r: Reg| self.row.as_ref().is_some_and(|row| row.step(r) != 0);
         is_uniform && reg(v).is_none_or(|r| self.linear[r.idx()].is_none() && !in_row(r))
     }
 }
@@ -93,55 +93,45 @@ impl Emit<'_> {
     /// The step of a linear value, in `rax` and its word.
     fn step_to(&mut self, head: &Head, inst: &Inst) {
         let Some((_, to)) = inst.dst.first().and_then(|d| head.linear[d.idx()]) else { return };
+        let ty = self.f.regs[inst.dst[0].idx()];
         match inst.op {
             Op::Sreg(Sreg::Warpid) => self.a.number(RAX, 1),
             Op::Sreg(Sreg::Tid(i)) => {
                 let step = tid_step(i, &self.plan.facts.shape).unwrap_or(0);
                 self.a.number(RAX, step.cast_unsigned());
             }
-            _ => {
-                let is_linear = |v: Val| reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
-                self.step_of_result(inst, &|e, v, to| e.step_of(head, v, to), &is_linear);
-            }
-        }
-        self.store64(ctx(to), RAX);
-    }
-
-    /// The step of what an instruction makes, in `rax`, from those of its sources: `of` brings one into a register, and `rises` says whether there is one. Clobbers `rcx`.
-    pub(super) fn step_of_result(
-        &mut self,
-        inst: &Inst,
-        of: &dyn Fn(&mut Self, Val, Register),
-        rises: &dyn Fn(Val) -> bool,
-    ) {
-        match inst.op {
-            Op::Pure(op @ (Pure::Add(_) | Pure::Sub(_))) => {
-                of(self, inst.src[0], RAX);
-                of(self, inst.src[1], RCX);
-                let code = if matches!(op, Pure::Add(_)) { Code::Add_r64_rm64 } else { Code::Sub_r64_rm64 };
-                self.a.op2(code, RAX, RCX);
-            }
-            Op::Pure(op @ (Pure::Mul(_) | Pure::MulWide(_))) => {
-                let (a, b) = if rises(inst.src[0]) { (0, 1) } else { (1, 0) };
-                of(self, inst.src[a], RAX);
-                self.lane_value(inst.src[b], 0, RCX);
-                if matches!(op, Pure::MulWide(Int { signed: true, .. })) {
-                    self.a.op2(Code::Movsxd_r64_rm32, RCX, ECX);
+            Op::Cvta { .. } => self.step_of(head, inst.src[0], RAX),
+            Op::Pure(op) => match op {
+                Pure::Add(_) | Pure::Sub(_) => {
+                    self.step_of(head, inst.src[0], RAX);
+                    self.step_of(head, inst.src[1], RCX);
+                    let code = if matches!(op, Pure::Add(_)) { Code::Add_r64_rm64 } else { Code::Sub_r64_rm64 };
+                    self.a.op2(code, RAX, RCX);
                 }
-                self.a.op2(Code::Imul_r64_rm64, RAX, RCX);
-            }
-            Op::Pure(Pure::Shl(_)) => {
-                of(self, inst.src[0], RAX);
-                let by = crate::table::constant(inst.src[1]).unwrap_or(0);
-                self.a.imm8(Code::Shl_rm64_imm8, RAX, by as u32);
-            }
-            Op::Cvta { .. } | Op::Pure(_) => of(self, inst.src[0], RAX),
+                Pure::Mul(_) | Pure::MulWide(_) => {
+                    let is_linear = |v: Val| reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
+                    let (a, b) = if is_linear(inst.src[0]) { (0, 1) } else { (1, 0) };
+                    self.step_of(head, inst.src[a], RAX);
+                    self.lane_value(inst.src[b], 0, RCX);
+                    if matches!(op, Pure::MulWide(Int { signed: true, .. })) {
+                        self.a.op2(Code::Movsxd_r64_rm32, RCX, ECX);
+                    }
+                    self.a.op2(Code::Imul_r64_rm64, RAX, RCX);
+                }
+                Pure::Shl(_) => {
+                    self.step_of(head, inst.src[0], RAX);
+                    let by = crate::table::constant(inst.src[1]).unwrap_or(0);
+                    self.a.imm8(Code::Shl_rm64_imm8, RAX, by as u32);
+                }
+                _ => self.step_of(head, inst.src[0], RAX),
+            },
             _ => self.a.number(RAX, 0),
         }
-        if self.f.regs[inst.dst[0].idx()] == Ty::B32 {
+        if ty == Ty::B32 {
             // A step of 32 bits is one modulo their width.
             self.a.op2(Code::Movsxd_r64_rm32, RAX, EAX);
         }
+        self.store64(ctx(to), RAX);
     }
 
     fn step_of(&mut self, head: &Head, v: Val, to: Register) {

@@ -172,7 +172,27 @@ impl Emit<'_> {
         let f = self.f;
         let insts = &f.blocks[b].insts[guard.from..];
         let is_done = is_done_if_true(f, b);
+        let differs = |row: &&Row| insts.iter().flat_map(|i| &i.src).filter_map(|v| reg(*v)).any(|r| row.step(r) != 0);
         let end = self.a.label();
+        if let Some(row) = head.row.as_ref().filter(differs) {
+            // For several CTAs at once only what holds in all lanes of them or in none is known.
+            let alone = self.a.label();
+            self.a.imm(Code::Cmp_rm32_imm32, row.row(), 0);
+            self.a.jump(Code::Je_rel32_64, alone);
+            self.decide(head, b, guard);
+            let (yes, no) = guard.bits;
+            let (on, off) = if is_done { (yes, no) } else { (no, yes) };
+            self.a.imm(Code::Test_rm32_imm32, Register::R15D, (on | off).cast_signed());
+            self.a.jump(Code::Je_rel32_64, end);
+            self.a.op2(Code::Mov_r32_rm32, EAX, Register::R15D);
+            self.a.imm8(Code::Shr_rm32_imm8, EAX, on.trailing_zeros());
+            self.a.imm(Code::And_rm32_imm32, EAX, 1);
+            self.a.op1(Code::Neg_rm32, EAX);
+            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(0), EAX);
+            self.write_lanes(table, bit);
+            self.a.jump(Code::Jmp_rel32_64, end);
+            self.a.bind(alone);
+        }
         // One vector for each of them: what holds, by warp and lane.
         let vector = |k: usize| zmm(FIRST_VECTOR + k as u8);
         let of = |v: Val| insts.iter().position(|i| reg(v).is_some_and(|r| i.dst.contains(&r)));
@@ -180,27 +200,7 @@ impl Emit<'_> {
             let Op::Pure(op) = inst.op else { continue };
             let ones = self.constant(Ty::B32, u64::from(u32::MAX));
             match (op, inst.src.first().and_then(|v| of(*v)), inst.src.get(1).and_then(|v| of(*v))) {
-                (Pure::ICmp(cmp, int), ..) => {
-                    let [apart, done] = std::array::from_fn(|_| self.a.label());
-                    let rises = |row: &&Row| inst.src.iter().filter_map(|v| reg(*v)).any(|r| row.rise(r).is_some());
-                    let row = head.row.as_ref().filter(rises);
-                    if let Some(row) = row {
-                        self.jump_if_apart(row, inst, apart);
-                    }
-                    self.compare_in_cta(head, inst, op, vector(k));
-                    if row.is_some() {
-                        // Only what holds in all lanes of all CTAs or in none is known.
-                        self.a.jump(Code::Jmp_rel32_64, done);
-                        self.a.bind(apart);
-                        self.decide_comparison(head, inst, cmp, int);
-                        self.a.op2(Code::Test_rm32_r32, EAX, EAX);
-                        self.a.jump(Code::Je_rel32_64, end);
-                        self.a.imm(Code::And_rm32_imm32, EAX, 1);
-                        self.a.op1(Code::Neg_rm32, EAX);
-                        self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, vector(k), EAX);
-                        self.a.bind(done);
-                    }
-                }
+                (Pure::ICmp(..), ..) => self.compare_in_cta(head, inst, op, vector(k)),
                 (Pure::And(_), Some(x), Some(y)) => {
                     self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, vector(k), vector(x), vector(y));
                 }

@@ -1,22 +1,22 @@
-//! One run of the head for several CTAs of a row of the grid, or of a column where the launch goes by those.
+//! One run of the head for several CTAs of a row of the grid.
 //!
 //! # The model
-//! Where all that depends on `%ctaid` goes up by an even step from CTA to CTA of a row (`steps`), the head may be asked about the CTA that
+//! Where all that depends on `%ctaid` goes up by an even step from CTA to CTA of a row, and these steps are constants, the head may be asked about the CTA that
 //! begins and a number of those behind it (the word [`ROW`]): ends of values are then those of all these CTAs. If it decides everything that it could, the next CTAs add
 //! their steps to the words that somebody reads, and the bits stay; where all of them go by gangs alone and have no shared memory, they follow each other with nothing else
-//! between them (the word [`BATCH`]). Else the head runs for the CTA alone. Mostly it is the first or the last CTA of a row of the grid that stands in the way: it goes alone from then on
-//! (the word [`RIMS`]), or else the next CTA tries a row half as long.
+//! between them (the word [`BATCH`]). Else the head runs for the CTA alone, and the next one tries a row half as long: mostly it is the first
+//! or the last CTA of a row that stands in the way.
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Reg, Val};
-use handloom_ir::types::Ty;
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
+use handloom_ir::types::{Int, Sreg, Ty};
 use handloom_plan::Plan;
 use handloom_plan::abi::CtaCtx;
 use handloom_plan::analysis::cfg::Set;
 use iced_x86::{Code, Register};
 
-use super::{DECIDED, FRAME_WORDS, Head, Rise, Row, Step, reg};
+use super::{DECIDED, FRAME_WORDS, Head, Row, reg};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 
@@ -37,21 +37,11 @@ const BACK: u32 = 2;
 const LIMIT: u32 = 3;
 /// Of those that have not begun, the ones that the runtime's numbers count already.
 const BATCH: u32 = 4;
-/// Which ends of rows of the grid are not asked about with others: the bits below.
-const RIMS: u32 = 5;
-const FIRST: i32 = 1;
-const LAST: i32 = 2;
 
 impl Row {
-    /// By how much a value goes up from CTA to CTA; `None` if it does not.
-    pub(super) fn rise(&self, r: Reg) -> Option<Rise> {
-        if let Some(word) = self.words_of[r.idx()] {
-            return Some(Rise::Word(word));
-        }
-        match self.along.as_ref().or(self.down.as_ref())?.of(r) {
-            Step::Number(0) | Step::Launched => None,
-            Step::Number(n) => Some(Rise::Number(n)),
-        }
+    /// The step of a register.
+    pub(super) fn step(&self, r: Reg) -> i32 {
+        self.steps[r.idx()].unwrap_or(0)
     }
 
     fn word(&self, n: u32) -> Mem {
@@ -64,92 +54,108 @@ impl Row {
 }
 
 impl Head {
-    /// Whether all that differs between CTAs goes up evenly, and how: along a row, and down a column where no loop makes what is done once a CTA small.
+    /// Whether all that differs between CTAs goes up evenly, and how.
     pub(super) fn find_row(&mut self, plan: &Plan) -> Option<Row> {
         let f = &plan.func;
-        let along = self.steps_along(plan, 0);
-        let down = if plan.facts.cfg.loops.is_empty() { self.steps_along(plan, 1) } else { None };
-        let words_of = self.words_of_steps(along.as_ref(), down.as_ref());
+        let mut steps: Vec<Option<i32>> = vec![None; f.regs.len()];
         let mut checks = Vec::new();
-        for c in [&along, &down].into_iter().flatten().flat_map(|s| &s.checks) {
-            if !checks.contains(c) {
-                checks.push(*c);
+        let is_by_cta = |r: Reg| self.courses[r.idx()].is_some_and(|c| c.by_cta);
+        for &(b, i) in &self.insts {
+            let inst = &f.blocks[b].insts[i];
+            if !is_by_cta(inst.dst[0]) {
+                continue;
             }
+            let of = |v: Val| reg(v).and_then(|r| steps[r.idx()]).unwrap_or(0);
+            let step = i32::try_from(row_step(inst, &of)?).ok()?;
+            if let Op::Pure(Pure::Ext { signed, .. } | Pure::MulWide(Int { signed, .. })) = inst.op {
+                let rising = inst.src.iter().filter(|v| of(**v) != 0);
+                checks.extend(rising.map(|v| (*v, signed)));
+            }
+            inst.dst.iter().for_each(|d| steps[d.idx()] = Some(step));
         }
-        let mut row = Row { along, down, words_of, checks, rising: Vec::new(), words: self.words };
-        if row.along.is_none() && row.down.is_none() {
+        let uneven = |g: &super::Group| steps[g.from.idx()].is_some_and(|s| i64::from(s) % g.key.3 != 0);
+        if steps.iter().all(Option::is_none) || self.groups.iter().any(uneven) {
             return None;
         }
-        self.words += 6;
+        let mut rising = Vec::new();
         let own = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| !self.has(i) && !self.is_linear(i));
         let mut read = Set::new(f.regs.len());
         let ends = f.blocks.iter().flat_map(|b| b.term.sources());
         own.flat_map(|i| i.src.clone()).chain(ends).filter_map(reg).for_each(|r| {
             read.add(r.idx());
         });
-        for r in read.iter() {
-            let Some(step) = row.rise(Reg(r as u32)) else { continue };
+        for (r, step) in steps.iter().enumerate() {
+            let Some(step) = step.filter(|s| *s != 0) else { continue };
+            if !read.has(r) {
+                continue;
+            }
             let groups = plan.facts.class[r].shape().map_or(1, |s| s.groups() as u32);
             let words = match (self.same[r], self.linear[r]) {
                 (Some(at), _) => at..at + 8,
                 (None, Some((at, _))) => at..at + 8 * groups,
                 (None, None) => continue,
             };
-            row.rising.extend(words.step_by(8).map(|at| (at, f.regs[r], step)));
+            rising.extend(words.step_by(8).map(|at| (at, f.regs[r], step)));
         }
-        Some(row)
+        let words = self.words;
+        self.words += 5;
+        Some(Row { steps, checks, rising, words })
     }
 
     /// The step of an address from CTA to CTA of a row; 0 if it has none, or none is known.
     pub(crate) fn row_step(&self, r: Reg) -> i32 {
-        match self.row.as_ref().and_then(|row| row.along.as_ref()).map(|steps| steps.of(r)) {
-            Some(Step::Number(n)) => n,
-            Some(Step::Launched) | None => 0,
-        }
+        self.row.as_ref().map_or(0, |row| row.step(r))
     }
 
-    /// Bits of accesses and of lanes that are written down, and the lower bits of other guards, that a run of the head can set for a CTA.
+    /// Bits of accesses, and the lower bits of guards, that a run of the head can set for a CTA.
     fn hoped_for(&self, plan: &Plan) -> (u32, u32) {
         let accesses = self.groups.iter().filter(|g| g.first.is_some()).fold(0, |m, g| m | g.bit);
-        let by_cta =
-            |(b, g): (usize, &Option<super::Guard>)| g.filter(|g| self.is_by_cta(&plan.func.blocks[b].insts[g.from..]));
-        let guards = || self.guards.iter().enumerate().filter_map(by_cta);
-        let written = guards().filter_map(|g| g.lanes).fold(0, |m, (_, bit)| m | bit);
-        (accesses | written, guards().filter(|g| g.lanes.is_none()).fold(0, |m, g| m | g.bits.0))
+        let by_cta = |(b, g): (usize, &Option<super::Guard>)| {
+            g.filter(|g| self.is_by_cta(&plan.func.blocks[b].insts[g.from..])).map(|g| g.bits.0)
+        };
+        (accesses, self.guards.iter().enumerate().filter_map(by_cta).fold(0, |m, g| m | g))
     }
+}
+
+/// The step of what an instruction of the head makes, from CTA to CTA of a row.
+fn row_step(inst: &Inst, of: &dyn Fn(Val) -> i32) -> Option<i64> {
+    let step = |i: usize| i64::from(of(inst.src[i]));
+    let constant = |i: usize| crate::table::constant(inst.src[i]);
+    let is_short = |ty: Ty| ty == Ty::B32;
+    let cut = |short: bool, n: i64| if short { i64::from(n as i32) } else { n };
+    Some(match inst.op {
+        Op::Sreg(Sreg::Ctaid(0)) => 1,
+        _ if inst.src.iter().all(|v| of(*v) == 0) => 0,
+        Op::Cvta { .. } => step(0),
+        Op::Pure(Pure::Mov(Ty::B32 | Ty::B64)) => step(0),
+        Op::Pure(Pure::Ext { bits: 32, from: Ty::B32, to: Ty::B64, .. }) => step(0),
+        Op::Pure(Pure::Ext { bits: 32, from: Ty::B64, to: Ty::B32, .. }) => step(0),
+        Op::Pure(Pure::Add(ty @ (Ty::B32 | Ty::B64))) => cut(is_short(ty), step(0) + step(1)),
+        Op::Pure(Pure::Sub(ty @ (Ty::B32 | Ty::B64))) => cut(is_short(ty), step(0) - step(1)),
+        Op::Pure(Pure::Shl(ty @ (Ty::B32 | Ty::B64))) => {
+            let by = constant(1).filter(|by| *by < 32)?;
+            cut(is_short(ty), step(0) << by)
+        }
+        Op::Pure(Pure::Mul(ty @ (Ty::B32 | Ty::B64))) => {
+            let (k, by) = if let Some(by) = constant(1) { (0, by) } else { (1, constant(0)?) };
+            let by = if is_short(ty) { i64::from(by as u32 as i32) } else { by.cast_signed() };
+            cut(is_short(ty), step(k).checked_mul(by)?)
+        }
+        Op::Pure(Pure::MulWide(Int { ty: Ty::B32, signed })) => {
+            let (k, by) = if let Some(by) = constant(1) { (0, by) } else { (1, constant(0)?) };
+            step(k) * if signed { i64::from(by as u32 as i32) } else { i64::from(by as u32) }
+        }
+        _ => return None,
+    })
 }
 
 impl Emit<'_> {
     /// No row has been decided about.
     pub(crate) fn begin_rows(&mut self) {
         let Some(row) = self.head.as_ref().and_then(|h| h.row.as_ref()) else { return };
-        for (m, n) in
-            [(ROW, 0), (LEFT, 0), (BACK, 0), (LIMIT, MOST), (BATCH, 0), (RIMS, 0)].map(|(w, n)| (row.word(w), n))
-        {
+        for (m, n) in [(ROW, 0), (LEFT, 0), (BACK, 0), (LIMIT, MOST), (BATCH, 0)].map(|(w, n)| (row.word(w), n)) {
             self.store_number(m, n);
         }
-    }
-
-    /// No CTAs are asked about together.
-    pub(super) fn go_alone(&mut self, row: &Row) {
-        self.store_number(row.word(BACK), u32::MAX);
-    }
-
-    /// Goes to `apart` where CTAs are asked about together and what an instruction reads differs between them.
-    pub(super) fn jump_if_apart(&mut self, row: &Row, inst: &Inst, apart: Label) {
-        let together = self.a.label();
-        self.a.imm(Code::Cmp_rm32_imm32, row.row(), 0);
-        self.a.jump(Code::Je_rel32_64, together);
-        for rise in inst.src.iter().filter_map(|v| row.rise(reg(*v)?)) {
-            match rise {
-                Rise::Number(_) => self.a.jump(Code::Jmp_rel32_64, apart),
-                Rise::Word(word) => {
-                    self.a.imm(Code::Cmp_rm32_imm32, ctx(word), 0);
-                    self.a.jump(Code::Jne_rel32_64, apart);
-                }
-            }
-        }
-        self.a.bind(together);
     }
 
     /// Runs the head for the CTA that begins, or for a row of them, unless that has been done.
@@ -160,12 +166,19 @@ impl Emit<'_> {
         self.step_in_row(row);
         self.a.jump(Code::Jmp_rel32_64, go);
         self.a.bind(full);
+        self.store_number(row.word(ROW), 0);
         self.a.imm(Code::Cmp_rm32_imm32, row.word(BACK), 0);
         self.a.jump(Code::Je_rel32_64, attempt);
         self.a.imm(Code::Sub_rm32_imm32, row.word(BACK), 1);
         self.a.jump(Code::Jmp_rel32_64, single);
         self.a.bind(attempt);
-        self.left_in_row(row, single);
+        // Those that the code may go on with, as far as they are of the row.
+        self.load32(EAX, cta(offset_of!(CtaCtx, nctaid)));
+        self.a.op2(Code::Sub_r32_rm32, EAX, cta(offset_of!(CtaCtx, ctaid)));
+        self.a.imm(Code::Sub_rm32_imm32, EAX, 1);
+        self.load32(ECX, cta(offset_of!(CtaCtx, more)));
+        self.a.op2(Code::Cmp_r32_rm32, EAX, ECX);
+        self.a.op2(Code::Cmova_r64_rm64, RAX, RCX);
         self.a.imm(Code::Cmp_rm32_imm32, EAX, LEAST.cast_signed());
         self.a.jump(Code::Jb_rel32_64, single);
         let try_it = self.a.label();
@@ -203,78 +216,15 @@ impl Emit<'_> {
         self.store32(row.word(LIMIT), EAX);
         self.a.jump(Code::Jmp_rel32_64, go);
         self.a.bind(failed);
-        self.leave_out_rims(row, single, attempt);
         self.load32(EAX, row.word(ROW));
         self.a.imm8(Code::Shr_rm32_imm8, EAX, 1);
         self.store32(row.word(LIMIT), EAX);
-        self.a.bind(single);
         self.store_number(row.word(ROW), 0);
+        self.a.bind(single);
         self.a.jump(Code::Call_rel32_64, head);
         self.a.op2(Code::Test_rm32_r32, EAX, EAX);
         self.a.jump(Code::Jne_rel32_64, deopt);
         self.a.bind(go);
-    }
-
-    /// Where the CTA is in its row of the grid, in `ecx`, and the number of the last one, in `edx`: in its column where the launch goes by those. Clobbers `eax`.
-    fn place_in_row(&mut self, row: &Row) {
-        let (ctaid, nctaid) = (offset_of!(CtaCtx, ctaid), offset_of!(CtaCtx, nctaid));
-        if row.down.is_some() {
-            self.load32(EAX, cta(offset_of!(CtaCtx, by_columns)));
-            self.load32(ECX, Mem::indexed(CTA, RAX, 4, ctaid as i32));
-            self.load32(EDX, Mem::indexed(CTA, RAX, 4, nctaid as i32));
-        } else {
-            self.load32(ECX, cta(ctaid));
-            self.load32(EDX, cta(nctaid));
-        }
-        self.a.imm(Code::Sub_rm32_imm32, EDX, 1);
-    }
-
-    /// How many CTAs follow that may be asked about with the one that begins, in `eax`: those of its row that the code may go on with. To `single` where it is one that goes alone.
-    fn left_in_row(&mut self, row: &Row, single: Label) {
-        let [inner, all, in_band] = std::array::from_fn(|_| self.a.label());
-        self.place_in_row(row);
-        self.a.op2(Code::Test_rm32_r32, ECX, ECX);
-        self.a.jump(Code::Jne_rel32_64, inner);
-        self.a.imm(Code::Test_rm32_imm32, row.word(RIMS), FIRST);
-        self.a.jump(Code::Jne_rel32_64, single);
-        self.a.bind(inner);
-        self.a.op2(Code::Sub_r32_rm32, EDX, ECX);
-        self.a.jump(Code::Je_rel32_64, single);
-        self.a.imm(Code::Test_rm32_imm32, row.word(RIMS), LAST);
-        self.a.jump(Code::Je_rel32_64, all);
-        self.a.imm(Code::Sub_rm32_imm32, EDX, 1);
-        self.a.bind(all);
-        if row.down.is_some() {
-            // No further than to the end of the band.
-            self.a.op2(Code::Test_rm32_r32, EAX, EAX);
-            self.a.jump(Code::Je_rel32_64, in_band);
-            self.a.op1(Code::Not_rm32, ECX);
-            self.a.imm(Code::And_rm32_imm32, ECX, (CtaCtx::BAND - 1).cast_signed());
-            self.a.op2(Code::Cmp_r32_rm32, EDX, ECX);
-            self.a.op2(Code::Cmova_r64_rm64, RDX, RCX);
-            self.a.bind(in_band);
-        }
-        self.load32(EAX, cta(offset_of!(CtaCtx, more)));
-        self.a.op2(Code::Cmp_r32_rm32, EAX, EDX);
-        self.a.op2(Code::Cmova_r64_rm64, RAX, RDX);
-    }
-
-    /// Behind a row that was tried in vain: mostly it is the first or the last CTA of a row of the grid that stands in the way. To `single` where the first one
-    /// was asked about with others, and again to `attempt` where the last one was: from then on they are not. Else it goes on.
-    fn leave_out_rims(&mut self, row: &Row, single: Label, attempt: Label) {
-        let [inner, other] = std::array::from_fn(|_| self.a.label());
-        self.place_in_row(row);
-        self.a.op2(Code::Test_rm32_r32, ECX, ECX);
-        self.a.jump(Code::Jne_rel32_64, inner);
-        self.a.imm(Code::Or_rm32_imm32, row.word(RIMS), FIRST);
-        self.a.jump(Code::Jmp_rel32_64, single);
-        self.a.bind(inner);
-        self.a.op2(Code::Sub_r32_rm32, EDX, ECX);
-        self.a.op2(Code::Cmp_r32_rm32, EDX, row.row());
-        self.a.jump(Code::Jne_rel32_64, other);
-        self.a.imm(Code::Or_rm32_imm32, row.word(RIMS), LAST);
-        self.a.jump(Code::Jmp_rel32_64, attempt);
-        self.a.bind(other);
     }
 
     /// The next CTA of a row that has been decided about.
@@ -283,24 +233,10 @@ impl Emit<'_> {
         self.rise_in_row(row);
     }
 
-    /// Adds their steps to the words that somebody reads. Clobbers `rcx`.
     fn rise_in_row(&mut self, row: &Row) {
         for (at, ty, step) in &row.rising {
-            let is_long = *ty == Ty::B64;
-            match *step {
-                Rise::Number(n) => {
-                    let code = if is_long { Code::Add_rm64_imm32 } else { Code::Add_rm32_imm32 };
-                    self.a.imm(code, ctx(*at), n);
-                }
-                Rise::Word(word) if is_long => {
-                    self.load64(RCX, ctx(word));
-                    self.a.store(Code::Add_rm64_r64, ctx(*at), RCX, ALL);
-                }
-                Rise::Word(word) => {
-                    self.load32(ECX, ctx(word));
-                    self.a.store(Code::Add_rm32_r32, ctx(*at), ECX, ALL);
-                }
-            }
+            let code = if *ty == Ty::B64 { Code::Add_rm64_imm32 } else { Code::Add_rm32_imm32 };
+            self.a.imm(code, ctx(*at), *step);
         }
     }
 
@@ -341,13 +277,7 @@ impl Emit<'_> {
         self.store32(row.word(BATCH), EAX);
         self.store_number(row.word(LEFT), 0);
         self.a.store(Code::Sub_rm32_r32, cta(offset_of!(CtaCtx, more)), EAX, ALL);
-        let ctaid = offset_of!(CtaCtx, ctaid);
-        if row.down.is_some() {
-            self.load32(ECX, cta(offset_of!(CtaCtx, by_columns)));
-            self.a.store(Code::Add_rm32_r32, Mem::indexed(CTA, RCX, 4, ctaid as i32), EAX, ALL);
-        } else {
-            self.a.store(Code::Add_rm32_r32, cta(ctaid), EAX, ALL);
-        }
+        self.a.store(Code::Add_rm32_r32, cta(offset_of!(CtaCtx, ctaid)), EAX, ALL);
         self.a.jump(Code::Jmp_rel32_64, again);
         self.a.bind(none);
         if let Some(head) = &mut self.head {
@@ -358,29 +288,20 @@ impl Emit<'_> {
     /// Widens the ends in `low` and `high` of a value to those in all CTAs of the row, if it differs between them. Uses `rdx`, `rsi`.
     pub(super) fn ends_in_row(&mut self, head: &Head, v: Val, low: Register, high: Register) -> bool {
         let Some((row, r)) = head.row.as_ref().zip(reg(v)) else { return false };
-        let Some(rise) = row.rise(r) else { return false };
-        match rise {
+        let step = row.step(r);
+        if step != 0 {
+            let (size, to) = (step.unsigned_abs(), if step > 0 { high } else { low });
             // Most products have 32 bits: one instruction.
-            Rise::Number(step) => {
-                let (size, to) = (step.unsigned_abs(), if step > 0 { high } else { low });
-                if size <= u32::MAX / (MOST + 1) {
-                    self.a.op2i(Code::Imul_r32_rm32_imm32, EDX, row.row(), size);
-                } else {
-                    self.load32(EDX, row.row());
-                    self.a.number(RSI, u64::from(size));
-                    self.a.op2(Code::Imul_r64_rm64, RDX, RSI);
-                }
-                self.a.op2(if step > 0 { Code::Add_r64_rm64 } else { Code::Sub_r64_rm64 }, to, RDX);
-            }
-            Rise::Word(word) => {
+            if size <= u32::MAX / (MOST + 1) {
+                self.a.op2i(Code::Imul_r32_rm32_imm32, EDX, row.row(), size);
+            } else {
                 self.load32(EDX, row.row());
-                self.a.op2(Code::Imul_r64_rm64, RDX, ctx(word));
-                self.up_and_down(RDX, RSI);
-                self.a.op2(Code::Add_r64_rm64, low, RSI);
-                self.a.op2(Code::Add_r64_rm64, high, RDX);
+                self.a.number(RSI, u64::from(size));
+                self.a.op2(Code::Imul_r64_rm64, RDX, RSI);
             }
+            self.a.op2(if step > 0 { Code::Add_r64_rm64 } else { Code::Sub_r64_rm64 }, to, RDX);
         }
-        true
+        step != 0
     }
 }
 

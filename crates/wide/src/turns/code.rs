@@ -427,13 +427,11 @@ impl Emit<'_> {
         self.give_back(Reason::Phase);
     }
 
-    /// Steps `%ctaid` to the next CTA of the grid: along a row, then to the next row, then to the next plane; or down the columns of a band of rows. Clobbers `eax` and `ecx`.
+    /// Steps `%ctaid` to the next CTA of the grid: along a row, then to the next row, then to the next plane. Clobbers `eax` and `ecx`.
     fn next_place(&mut self) {
         let word = |field: usize, dim: usize| cta(field + 4 * dim);
         let (ctaid, nctaid) = (offset_of!(CtaCtx, ctaid), offset_of!(CtaCtx, nctaid));
-        let [by_columns, next_column, in_row, in_plane, done] = std::array::from_fn(|_| self.a.label());
-        self.a.imm(Code::Cmp_rm32_imm32, cta(offset_of!(CtaCtx, by_columns)), 0);
-        self.a.jump(Code::Jne_rel32_64, by_columns);
+        let (in_row, in_plane) = (self.a.label(), self.a.label());
         for (dim, r, inside) in [(0, EAX, in_row), (1, ECX, in_plane)] {
             self.load32(r, word(ctaid, dim));
             self.a.imm(Code::Add_rm32_imm32, r, 1);
@@ -446,33 +444,6 @@ impl Emit<'_> {
         self.store32(word(ctaid, 1), ECX);
         self.a.bind(in_row);
         self.store32(word(ctaid, 0), EAX);
-        self.a.jump(Code::Jmp_rel32_64, done);
-        self.a.bind(by_columns);
-        let [below, end_of_column] = std::array::from_fn(|_| self.a.label());
-        self.load32(ECX, word(ctaid, 1));
-        self.a.imm(Code::Add_rm32_imm32, ECX, 1);
-        self.a.op2(Code::Cmp_r32_rm32, ECX, word(nctaid, 1));
-        self.a.jump(Code::Jae_rel32_64, end_of_column);
-        self.a.imm(Code::Test_rm32_imm32, ECX, (CtaCtx::BAND - 1).cast_signed());
-        self.a.jump(Code::Jne_rel32_64, below);
-        self.a.bind(end_of_column);
-        self.load32(EAX, word(ctaid, 0));
-        self.a.imm(Code::Add_rm32_imm32, EAX, 1);
-        self.a.op2(Code::Cmp_r32_rm32, EAX, word(nctaid, 0));
-        self.a.jump(Code::Jb_rel32_64, next_column);
-        self.store_number(word(ctaid, 0), 0);
-        self.a.op2(Code::Cmp_r32_rm32, ECX, word(nctaid, 1));
-        self.a.jump(Code::Jb_rel32_64, below);
-        self.store_number(word(ctaid, 1), 0);
-        self.a.imm(Code::Add_rm32_imm32, word(ctaid, 2), 1);
-        self.a.jump(Code::Jmp_rel32_64, done);
-        self.a.bind(next_column);
-        self.store32(word(ctaid, 0), EAX);
-        self.a.imm(Code::Sub_rm32_imm32, ECX, 1);
-        self.a.imm(Code::And_rm32_imm32, ECX, -CtaCtx::BAND.cast_signed());
-        self.a.bind(below);
-        self.store32(word(ctaid, 1), ECX);
-        self.a.bind(done);
     }
 
     /// Writes the headers of all warps but the one that runs, as a subroutine. Keeps the registers above `r11` and all vectors.
