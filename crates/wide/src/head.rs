@@ -405,17 +405,17 @@ impl Head {
         }
     }
 
-    /// Whether a comparison is one that the head may decide.
+    /// Whether a comparison is one that the head may decide: also one of what is the same in all lanes, beside others.
     fn decides(&self, plan: &Plan, inst: &Inst) -> bool {
+        const FAR: i64 = 1 << 40;
         let Op::Pure(op) = inst.op else { return false };
-        let known = |v: &Val| self.course_of(*v).is_some();
+        // Lanes lie so near each other that ends of 64 bits do not wrap unseen.
+        let is_near = |s: shape::Shape| (0..s.groups()).map(|g| s.span(g)).all(|(lo, hi)| lo > -FAR && hi < FAR);
+        let known = |v: &Val| self.course_of(*v).is_some() && plan.facts.arg(*v).shape.is_none_or(is_near);
         match op {
-            Pure::ICmp(cmp, Int { ty: Ty::B32, .. }) => {
+            Pure::ICmp(cmp, Int { ty: Ty::B32 | Ty::B64, .. }) => {
                 use Cmp::*;
-                let counts = inst.src.iter().filter(|v| self.course_of(**v).is_some_and(|c| c.is_linear)).count();
-                let by_lane = |v: &&Val| plan.facts.arg(**v).shape.is_some_and(|s| !s.is_uniform());
-                let fits = counts + inst.src.iter().filter(by_lane).count() > 0;
-                matches!(cmp, Lt | Le | Gt | Ge | Eq | Ne) && inst.src.iter().all(known) && fits
+                matches!(cmp, Lt | Le | Gt | Ge | Eq | Ne) && inst.src.iter().all(known)
             }
             Pure::And(Ty::P) | Pure::Or(Ty::P) | Pure::Not(Ty::P) => true,
             _ => false,
@@ -461,6 +461,8 @@ impl Head {
                 return None;
             }
         }
+        // They are decided by what they compare, not computed.
+        made.iter().for_each(|d| self.courses[d.idx()] = None);
         let bits = (1 << self.bits, 2 << self.bits);
         self.bits += 2;
         let block = &mut plan.func.blocks[b];
@@ -620,7 +622,7 @@ impl Head {
         let guard = self.guards[b]?;
         let (before, slice) = f.blocks[b].insts.split_at(guard.from);
         let ([inst], Term::Branch { then, otherwise, .. }) = (slice, &f.blocks[b].term) else { return None };
-        let Op::Pure(Pure::ICmp(cmp, _)) = inst.op else { return None };
+        let Op::Pure(Pure::ICmp(cmp, Int { ty: Ty::B32, .. })) = inst.op else { return None };
         let a = reg(inst.src[0])?;
         let rises = self.linear[a.idx()].is_some() && self.number[a.idx()].is_some_and(|n| n > 0);
         let is_same = reg(inst.src[1]).is_none_or(|r| self.same[r.idx()].is_some());

@@ -132,11 +132,11 @@ impl Shape {
         (self.n, self.group, self.off, self.stride) == (other.n, other.group, other.off, other.stride)
     }
 
-    /// Smallest and largest difference of a lane of a group to the group's base.
+    /// Smallest and largest difference of a lane of a group to the group's base; the ends of `i64` where it is larger than these.
     pub fn span(&self, group: usize) -> (i64, i64) {
-        let ends = [0, self.stride * (self.piece_len() as i64 - 1)];
+        let ends = [0, self.stride.saturating_mul(self.piece_len() as i64 - 1)];
         let all = self.pieces().filter(|(g, _)| *g == group);
-        let each = all.flat_map(|(_, off)| ends.map(|e| off + e));
+        let each = all.flat_map(|(_, off)| ends.map(|e| off.saturating_add(e)));
         each.fold((i64::MAX, i64::MIN), |(lo, hi), d| (lo.min(d), hi.max(d)))
     }
 

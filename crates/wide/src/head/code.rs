@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
-use handloom_ir::types::{Cmp, StateSpace, Ty};
+use handloom_ir::types::{Cmp, Int, StateSpace, Ty};
 use handloom_plan::abi::WarpCtx;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
@@ -54,7 +54,7 @@ impl Emit<'_> {
 
     /// A comparison of an affine value with a uniform one, by the ends of the warp.
     fn decide_in_warp(&mut self, inst: &Inst, yes: Label, no: Label) {
-        let Op::Pure(Pure::ICmp(cmp, int)) = inst.op else { return };
+        let Op::Pure(Pure::ICmp(cmp, int @ Int { ty: Ty::B32, .. })) = inst.op else { return };
         let shapes = [0, 1].map(|i| self.shape(inst.src[i]));
         let (Some(s), Some(t)) = (shapes[0], shapes[1]) else { return };
         let is_plain = |s: &Shape| s.groups() == 1 && s.no_wrap(32, int.signed);

@@ -240,20 +240,34 @@ impl Emit<'_> {
         let second = inst.src[1];
         let is_one = head.is_one(second, self.shape(second).is_some_and(|s| s.is_uniform()));
         let hold = |k: u32| ctx(FRAME_WORDS + 8 * (head.spare + 16 + k));
+        let is_short = int.ty == Ty::B32;
+        let ends = |e: &mut Self, v: Val| {
+            e.ends(head, v, int.signed, None, unknown);
+            if !is_short {
+                e.within_62_bits(RAX, int.signed, unknown);
+                e.within_62_bits(RCX, int.signed, unknown);
+            }
+        };
         if !is_one {
-            self.ends(head, second, int.signed, None, unknown);
+            ends(self, second);
             self.store64(hold(0), RAX);
             self.store64(hold(1), RCX);
         }
-        self.ends(head, inst.src[0], int.signed, None, unknown);
-        // `a` is in `rax..=rcx`, all numbers are of 33 bits.
-        let number = crate::table::constant(second).map(|x| x as u32);
-        let number = number.and_then(|x| if int.signed { Some(x.cast_signed()) } else { i32::try_from(x).ok() });
+        ends(self, inst.src[0]);
+        // `a` is in `rax..=rcx`, all numbers are of 33 bits, or of 63 with their sign.
+        let number = crate::table::constant(second).and_then(|x| match (is_short, int.signed) {
+            (true, true) => Some((x as u32).cast_signed()),
+            (true, false) => i32::try_from(x as u32).ok(),
+            (false, true) => i32::try_from(x.cast_signed()).ok(),
+            (false, false) => i32::try_from(x).ok(),
+        });
         let bound = match number {
             Some(n) => Bound::Number(n),
             None if is_one => {
                 self.lane_value(second, 0, R8);
-                if int.signed {
+                if !is_short {
+                    self.within_62_bits(R8, int.signed, unknown);
+                } else if int.signed {
                     self.a.op2(Code::Movsxd_r64_rm32, R8, low32(R8));
                 }
                 Bound::Between(R8, R8)
@@ -271,6 +285,19 @@ impl Emit<'_> {
         self.a.bind_if_wanted(unknown);
         self.a.number(RAX, 0);
         self.a.bind(end);
+    }
+
+    /// Goes on only where a number of 64 bits is so short that no end of a value near it has wrapped: what is added to find ends has less than 60 bits. Uses `rdx`.
+    fn within_62_bits(&mut self, r: Register, signed: bool, unknown: Label) {
+        if signed {
+            self.a.number(RDX, 1 << 62);
+            self.a.op2(Code::Add_r64_rm64, RDX, r);
+            self.a.jump(Code::Js_rel32_64, unknown);
+        } else {
+            self.a.op2(Code::Mov_r64_rm64, RDX, r);
+            self.a.imm8(Code::Shr_rm64_imm8, RDX, 62);
+            self.a.jump(Code::Jne_rel32_64, unknown);
+        }
     }
 
     /// Sets bit 0 of `edx` if a comparison of what lies in `rax..=rcx` with a bound always holds, bit 1 if it never does.

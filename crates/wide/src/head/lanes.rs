@@ -7,7 +7,7 @@
 
 use handloom_ir::num::eval;
 use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
-use handloom_ir::types::{Sreg, Ty};
+use handloom_ir::types::{Int, Sreg, Ty};
 use handloom_plan::Plan;
 use handloom_plan::access::AccessClass;
 use iced_x86::{Code, Register};
@@ -114,7 +114,9 @@ impl Head {
             })
         };
         let by_warps = |v: &Val| plan.facts.arg(*v).shape.is_some_and(|s| s.is_uniform());
+        let is_short = matches!(inst.op, Op::Pure(Pure::ICmp(_, Int { ty: Ty::B32, .. })));
         match inst.src.as_slice() {
+            _ if !is_short => None,
             all if all.iter().all(by_warps) => Some(By::Warps),
             all if all.iter().all(by_lanes) => Some(By::Lanes),
             _ => None,
