@@ -17,6 +17,7 @@
 //! vectors over the barriers of a loop. Then no turn but the first one has gangs.
 
 mod alone;
+mod bare;
 mod code;
 mod common;
 mod places;
@@ -265,7 +266,7 @@ impl Emit<'_> {
         let is_nothing = |inst: &&Inst| {
             matches!(inst.op, Op::Count(_)) || self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst))
         };
-        way.blocks.iter().map(|&(b, n)| self.f.blocks[b].insts[..n].iter().filter(|i| !is_nothing(i)).count()).sum()
+        way.blocks.iter().map(|&(b, n)| way.insts(self.f, b)[..n].iter().filter(|i| !is_nothing(i)).count()).sum()
     }
 
     /// The way from a block, without places for registers. `is_first`: a turn starts with it. `for_some`: it may go through what is guarded for some lanes.
@@ -276,6 +277,7 @@ impl Emit<'_> {
             warps: 0,
             by_warp: false,
             blocks: Vec::new(),
+            bare: FastMap::default(),
             bits: 0,
             tests: Vec::new(),
             is_first: false,
@@ -300,7 +302,10 @@ impl Emit<'_> {
             let block = &f.blocks[b];
             let guard = self.head.as_ref().and_then(|h| h.guard_of(b));
             let n = guard.map_or(block.insts.len(), |g| g.from);
-            for (i, inst) in block.insts[..n].iter().enumerate() {
+            let bare = self.bare(b);
+            let insts = bare.as_ref().map_or(&block.insts, |(insts, _)| insts);
+            way.bits |= bare.as_ref().map_or(0, |(_, bits)| *bits);
+            for (i, inst) in insts[..n].iter().enumerate() {
                 self.at = (b, i);
                 let going = way.going.get(&b).copied();
                 if let Some(bit) = self.fits_gang(inst)? {
@@ -336,6 +341,9 @@ impl Emit<'_> {
                 }
             }
             way.blocks.push((b, n));
+            if let Some((insts, _)) = bare {
+                way.bare.insert(b, insts);
+            }
             let next = match &block.term {
                 Term::Jump(t) => t.idx(),
                 Term::Branch { cond: cond @ Val::Reg(c), then, otherwise } => {
@@ -387,7 +395,7 @@ impl Emit<'_> {
     /// Whether warps go a way one after the other, although their code stands side by side: a host reads and writes several streams of memory faster if what lies
     /// at one place is read and written before what follows it, and a short way needs no other warp to keep it busy. With one or two reads that is no gain.
     fn goes_by_warp(&self, way: &Gang) -> bool {
-        let insts = || way.blocks.iter().flat_map(|&(b, n)| &self.f.blocks[b].insts[..n]);
+        let insts = || way.blocks.iter().flat_map(|&(b, n)| &way.insts(self.f, b)[..n]);
         let is_far = |i: &Inst| AccessClass::of(i).is_some_and(|c| c.space != StateSpace::Shared);
         let n_reads = insts().filter(|i| matches!(i.op, Op::Load { .. }) && is_far(i)).count();
         let writes = insts().any(|i| matches!(i.op, Op::Store { .. }) && is_far(i));
@@ -491,7 +499,10 @@ impl Emit<'_> {
     /// Finds loads that are done where they are read, in a way.
     fn find_folds_of(&mut self, way: &mut Gang) {
         for &(b, n) in &way.blocks {
-            let insts = &self.f.blocks[b].insts[..n];
+            let insts = match way.bare.get(&b) {
+                Some(bare) => &bare[..n],
+                None => &self.f.blocks[b].insts[..n],
+            };
             // Fewer lanes than a vector has are read on their own.
             if matches!(way.going.get(&b), Some(Going::Known(lanes)) if *lanes != u32::MAX) {
                 continue;

@@ -14,6 +14,7 @@
 mod code;
 mod ends;
 mod fixed;
+mod known;
 mod lanes;
 mod rises;
 mod row;
@@ -85,6 +86,16 @@ pub(crate) struct Guard {
     lanes: Option<(u32, u32)>,
 }
 
+/// A predicate that guards accesses.
+#[derive(Clone)]
+struct Known {
+    cond: Reg,
+    /// What makes it, by block and instruction, in order.
+    insts: Vec<(usize, usize)>,
+    /// The bits that say that it holds in all lanes, and in none.
+    bits: (u32, u32),
+}
+
 /// Warps from one on that do nothing in a turn: a guard at its start sends them to its end.
 #[derive(Clone, Copy)]
 pub(crate) struct Idle {
@@ -150,6 +161,7 @@ pub(crate) struct Head {
     fixed: Option<Fixed>,
     /// By block.
     guards: Vec<Option<Guard>>,
+    known: Vec<Known>,
     /// By block that a turn starts at.
     idle: Vec<Option<Idle>>,
     /// Words of the stack in use.
@@ -306,6 +318,7 @@ impl Head {
             rising: Vec::new(),
             fixed: None,
             guards: vec![None; f.blocks.len()],
+            known: Vec::new(),
             idle: vec![None; f.blocks.len()],
             words: 0,
             spare: 0,
@@ -332,7 +345,9 @@ impl Head {
         for b in 0..plan.func.blocks.len() {
             head.guards[b] = head.guard(plan, b);
         }
+        head.find_known(plan);
         head.give_words(plan);
+        head.leave_known_with_words(plan);
         head.give_lanes(plan);
         head.find_lean(plan);
         for b in 0..plan.func.blocks.len() {
@@ -744,8 +759,8 @@ impl Head {
     }
 
     /// Whether some comparison is of a value that differs between CTAs.
-    fn is_by_cta(&self, insts: &[Inst]) -> bool {
-        insts.iter().flat_map(|i| &i.src).any(|v| self.course_of(*v).is_some_and(|c| c.by_cta))
+    fn is_by_cta<'i>(&self, insts: impl IntoIterator<Item = &'i Inst>) -> bool {
+        insts.into_iter().flat_map(|i| &i.src).any(|v| self.course_of(*v).is_some_and(|c| c.by_cta))
     }
 
     /// The guard of a block whose own instructions begin at `i`.

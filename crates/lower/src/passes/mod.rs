@@ -6,6 +6,7 @@
 //! the matrices of joined products come before the first of these, which has nothing to do with memory).
 //! Each pass wants ordered blocks ([`order_blocks`]) and takes time about linear in the instructions.
 
+mod bits;
 mod chains;
 pub mod dce;
 mod fold;

@@ -10,6 +10,7 @@
 use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Int, Ty};
 
+use super::bits::fold_bits;
 use super::values::Values;
 use crate::graph::{Dominators, Predecessors, for_each_successor};
 
@@ -82,6 +83,7 @@ pub(crate) fn fold_ranges(f: &mut Function, shape: &LaunchShape) -> bool {
         return false;
     }
     let found = walk.constants();
+    let highest: Vec<u64> = walk.known.iter().map(|k| if *k == NOTHING { u64::MAX } else { k.hi }).collect();
     for (b, i, value) in &found {
         let block = &mut f.blocks[*b];
         match (block.insts.get_mut(*i), &mut block.term) {
@@ -95,7 +97,8 @@ pub(crate) fn fold_ranges(f: &mut Function, shape: &LaunchShape) -> bool {
             (None, _) => {}
         }
     }
-    !found.is_empty()
+    let has_bits = fold_bits(f, &values, &highest);
+    has_bits || !found.is_empty()
 }
 
 struct Walk<'a> {

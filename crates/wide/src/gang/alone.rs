@@ -24,7 +24,7 @@ impl Emit<'_> {
     /// The scalars that a loop keeps for its first warp. `common`: what is the same in all warps.
     pub(super) fn kept_alone(&self, way: &Gang, common: &[bool]) -> Vec<(Reg, Alone)> {
         let Some(head) = self.head.as_ref().filter(|_| way.comes_back()) else { return Vec::new() };
-        let insts = || way.blocks.iter().flat_map(|&(b, n)| self.f.blocks[b].insts[..n].iter());
+        let insts = || way.blocks.iter().flat_map(|&(b, n)| way.insts(self.f, b)[..n].iter());
         let own = || insts().filter(|i| !head.has(i) && !head.is_linear(i));
         let mut kept: Vec<(Reg, Alone)> = Vec::new();
         for d in own().flat_map(|i| &i.dst) {
@@ -41,7 +41,7 @@ impl Emit<'_> {
         }
         // What the branch at the end asks is made last, for nobody else.
         let asked = way.blocks.last().and_then(|&(b, n)| {
-            let (block, last) = (&self.f.blocks[b], self.f.blocks[b].insts[..n].last()?);
+            let (block, last) = (&self.f.blocks[b], way.insts(self.f, b)[..n].last()?);
             let is_for_branch = |d: &Reg| {
                 way.is_asked(b) && block.term.sources().contains(&Val::Reg(*d)) && !self.places.is_own[d.idx()]
             };

@@ -151,7 +151,7 @@ impl Emit<'_> {
         let mut number = 0;
         for &(b, n) in &gang.blocks {
             let f = self.f;
-            let insts = &f.blocks[b].insts[..n];
+            let insts = &gang.insts(f, b)[..n];
             let mut i = 0;
             while i < n {
                 let inst = &insts[i];
@@ -261,7 +261,7 @@ impl Emit<'_> {
     fn keep_nan(&mut self, gang: &Gang) {
         let Some(v) = gang.spare.filter(|_| self.a.has_wide_vectors()) else { return };
         let f = self.f;
-        let mut insts = gang.blocks.iter().flat_map(|&(b, n)| &f.blocks[b].insts[..n]);
+        let mut insts = gang.blocks.iter().flat_map(|&(b, n)| &gang.insts(f, b)[..n]);
         let is_tested = |i: &Inst| {
             let loose = matches!(i.op, Op::Pure(op) if op.facts().is_loose);
             loose && i.dst.iter().any(|d| f.regs[d.idx()] == Ty::B32 && !self.plan.may_hold_odd_nan[d.idx()])
@@ -293,7 +293,7 @@ impl Emit<'_> {
         let f = self.f;
         for &(b, i) in &gang.tests {
             self.at = (b, i);
-            let inst = &f.blocks[b].insts[i];
+            let inst = &gang.insts(f, b)[i];
             let (Some(g), Some(limits)) = (self.access_of_gang(inst), self.limits_of.get(&(b, i)).copied()) else {
                 self.a.jump(Code::Jmp_rel32_64, refused);
                 continue;

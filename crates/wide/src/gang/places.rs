@@ -66,7 +66,7 @@ impl Emit<'_> {
         let (first, last) = (way.start, way.blocks.last()?.0);
         let mut delayed: Vec<Reg> = Vec::new();
         for &(b, n) in &way.blocks {
-            for (i, inst) in f.blocks[b].insts[..n].iter().enumerate() {
+            for (i, inst) in way.insts(f, b)[..n].iter().enumerate() {
                 at += 1;
                 if self.head.as_ref().is_some_and(|h| h.has(inst)) {
                     continue;
@@ -79,7 +79,7 @@ impl Emit<'_> {
                 for r in reads.iter().filter(|r| self.is_in_vectors(**r)) {
                     lives.read(r.idx(), at, self.plan.facts.live.entry[first].has(r.idx()));
                 }
-                let is_stored = f.blocks[b].insts[..n].get(i + 1).is_some_and(|s| stores_result(inst, s));
+                let is_stored = way.insts(f, b)[..n].get(i + 1).is_some_and(|s| stores_result(inst, s));
                 for d in inst.dst.iter().filter(|d| self.is_in_vectors(**d)) {
                     lives.write(d.idx(), at, reads.contains(d));
                     if is_stored {

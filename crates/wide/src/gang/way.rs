@@ -3,7 +3,7 @@
 use std::fmt;
 
 use handloom_diag::hash::FastMap;
-use handloom_ir::simt::{Inst, Op, Reg, Val};
+use handloom_ir::simt::{Function, Inst, Op, Reg, Val};
 
 use crate::alloc::{FIRST_VECTOR, Place};
 use crate::asm::Label;
@@ -25,6 +25,8 @@ pub(crate) struct Gang {
     pub(super) by_warp: bool,
     /// The blocks of the way, with how many instructions of each are done.
     pub(super) blocks: Vec<(usize, usize)>,
+    /// By block: its instructions where predicates hold that the head decided, if that makes others of them (`bare`).
+    pub(super) bare: FastMap<usize, Vec<Inst>>,
     /// The bits of the head that it rests on.
     pub(super) bits: u32,
     /// Accesses that are tested at its start, by block and instruction.
@@ -117,6 +119,11 @@ impl fmt::Display for Gang {
 }
 
 impl Gang {
+    /// The instructions of a block of it.
+    pub(super) fn insts<'i>(&'i self, f: &'i Function, b: usize) -> &'i [Inst] {
+        self.bare.get(&b).unwrap_or(&f.blocks[b].insts)
+    }
+
     /// Whether it ends with the branch of a block.
     pub(super) fn is_asked(&self, block: usize) -> bool {
         matches!(self.end, End::Branch(b, ..) if b == block)

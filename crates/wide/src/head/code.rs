@@ -139,11 +139,22 @@ impl Emit<'_> {
             {
                 match guard.lanes {
                     Some(lanes) => self.decide_lanes(head, b, *guard, lanes),
-                    None => self.decide(head, b, *guard),
+                    None => self.decide(
+                        head,
+                        &f.blocks[b].insts[guard.from..].iter().collect::<Vec<_>>(),
+                        guard.cond,
+                        guard.bits,
+                    ),
                 }
                 if let Some(idle) = head.idle[b] {
                     self.count_active(head, &f.blocks[b].insts[guard.from], idle);
                 }
+            }
+        }
+        for known in &head.known {
+            let insts = known.insts(self.plan);
+            if head.is_by_cta(insts.iter().copied()) == by_cta {
+                self.decide(head, &insts, known.cond, known.bits);
             }
         }
         let mut in_heap = false;
@@ -261,10 +272,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Sets the bits of a guard.
-    pub(super) fn decide(&mut self, head: &Head, b: usize, guard: Guard) {
-        let f = self.f;
-        let insts = &f.blocks[b].insts[guard.from..];
+    /// Sets the bits of a predicate that instructions make.
+    pub(super) fn decide(&mut self, head: &Head, insts: &[&Inst], cond: Reg, bits: (u32, u32)) {
         let word = |k: usize| ctx(FRAME_WORDS + 8 * (head.spare + k as u32));
         if insts.len() > 16 {
             return;
@@ -299,9 +308,9 @@ impl Emit<'_> {
             }
             self.store64(word(k), RAX);
         }
-        let Some(cond) = of(Val::Reg(guard.cond)) else { return };
+        let Some(cond) = of(Val::Reg(cond)) else { return };
         self.load32(EAX, word(cond));
-        self.a.imm8(Code::Shl_rm32_imm8, EAX, guard.bits.0.trailing_zeros());
+        self.a.imm8(Code::Shl_rm32_imm8, EAX, bits.0.trailing_zeros());
         self.a.op2(Code::Or_r32_rm32, Register::R15D, EAX);
     }
 

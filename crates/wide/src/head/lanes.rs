@@ -181,7 +181,7 @@ impl Emit<'_> {
             let alone = self.a.label();
             self.a.imm(Code::Cmp_rm32_imm32, row.row(), 0);
             self.a.jump(Code::Je_rel32_64, alone);
-            self.decide(head, b, guard);
+            self.decide(head, &insts.iter().collect::<Vec<_>>(), guard.cond, guard.bits);
             let (yes, no) = guard.bits;
             let (on, off) = if is_done { (yes, no) } else { (no, yes) };
             self.a.imm(Code::Test_rm32_imm32, Register::R15D, (on | off).cast_signed());

@@ -113,7 +113,8 @@ impl Head {
         let by_cta = |(b, g): (usize, &Option<super::Guard>)| {
             g.filter(|g| self.is_by_cta(&plan.func.blocks[b].insts[g.from..])).map(|g| g.bits.0)
         };
-        (accesses, self.guards.iter().enumerate().filter_map(by_cta).fold(0, |m, g| m | g))
+        let known = self.known.iter().filter(|k| self.is_by_cta(k.insts(plan))).map(|k| k.bits.0);
+        (accesses, self.guards.iter().enumerate().filter_map(by_cta).chain(known).fold(0, |m, g| m | g))
     }
 }
 

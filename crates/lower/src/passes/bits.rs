@@ -1,0 +1,74 @@
+//! Bits that are known to be zero: an `or` of numbers that share none is a sum, and a mask that takes none away is nothing.
+//!
+//! Triton makes the index of a thread so. As sums, indices are what later analyses know: numbers that go up evenly from thread to thread.
+
+use handloom_ir::simt::*;
+use handloom_ir::types::{Int, Ty};
+
+use super::values::Values;
+
+/// Replaces such instructions. `highest`: the largest number that a value may be, by register. Says whether there was one. The function is ordered.
+pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> bool {
+    let mut zeros = vec![0; f.regs.len()];
+    let mut changed = false;
+    for block in &mut f.blocks {
+        for inst in &mut block.insts {
+            let ([d], false) = (&inst.dst[..], inst.guarded) else { continue };
+            let d = *d;
+            let of = |v: Val| match v {
+                Val::Imm(x, _) => !x,
+                Val::Reg(r) if values.is_value(r) => zeros[r.idx()],
+                Val::Reg(_) => 0,
+            };
+            let constant = |v: Val| if let Val::Imm(x, _) = v { Some(x) } else { None };
+            match (inst.op, &inst.src[..]) {
+                (Op::Pure(Pure::Or(ty @ (Ty::B32 | Ty::B64))), &[a, b]) if (of(a) | of(b)) & ty.mask() == ty.mask() => {
+                    inst.op = Op::Pure(Pure::Add(ty));
+                    changed = true;
+                }
+                (Op::Pure(Pure::And(ty @ (Ty::B32 | Ty::B64))), &[a, b]) => {
+                    let is_whole = |x: Val, mask: Val| constant(mask).is_some_and(|c| !c & !of(x) & ty.mask() == 0);
+                    let kept = [(a, b), (b, a)].into_iter().find(|(x, mask)| is_whole(*x, *mask));
+                    if let Some((x, _)) = kept {
+                        inst.op = Op::Pure(Pure::Mov(ty));
+                        inst.src = vec![x];
+                        changed = true;
+                    }
+                }
+                _ => {}
+            }
+            if values.is_value(d) {
+                let above = highest[d.idx()].checked_ilog2().map_or(u64::MAX, |top| (u64::MAX << top) << 1);
+                let by_op = if let Op::Pure(op) = inst.op { zeros_of(op, &inst.src, &of) } else { 0 };
+                zeros[d.idx()] = above | by_op;
+            }
+        }
+    }
+    changed
+}
+
+/// The bits of a result that are zero whatever the sources are, as far as the op alone says so.
+fn zeros_of(op: Pure, src: &[Val], of: &dyn Fn(Val) -> u64) -> u64 {
+    let low = |n: u32| 1u64.checked_shl(n).map_or(u64::MAX, |x| x - 1);
+    let z = |i: usize| src.get(i).map_or(0, |v| of(*v));
+    let constant = |i: usize| if let Some(Val::Imm(x, _)) = src.get(i) { u32::try_from(*x).ok() } else { None };
+    match op {
+        Pure::Mov(_) => z(0),
+        Pure::And(_) => z(0) | z(1),
+        Pure::Or(_) | Pure::Xor(_) => z(0) & z(1),
+        Pure::Add(ty) if (z(0) | z(1)) & ty.mask() == ty.mask() => z(0) & z(1),
+        Pure::Add(_) | Pure::Sub(_) => low(z(0).trailing_ones().min(z(1).trailing_ones())),
+        Pure::Mul(_) | Pure::MulWide(_) => low((z(0).trailing_ones() + z(1).trailing_ones()).min(63)),
+        Pure::Shl(ty) => match constant(1).filter(|by| *by < ty.bits()) {
+            Some(by) => z(0) << by | low(by),
+            None => low(z(0).trailing_ones()),
+        },
+        Pure::Shr(Int { ty, signed: false }) => match constant(1).filter(|by| *by < ty.bits()) {
+            Some(by) => (z(0) | !ty.mask()) >> by | !(u64::MAX >> by),
+            None => 0,
+        },
+        Pure::Ext { bits, signed: false, from, .. } => z(0) | !low(u32::from(bits).min(from.bits())),
+        Pure::Select(_) => z(1) & z(2),
+        _ => 0,
+    }
+}

@@ -1,0 +1,91 @@
+//! Predicates that accesses are guarded by: whether they hold in all lanes of a CTA is decided once, as guards of blocks are.
+//!
+//! # The model
+//! Triton guards every access by itself, in straight code. Where a predicate is made of comparisons that the head may decide, it has bits as a guard has, and gangs do what it guards
+//! for all lanes where it holds in all of them (`gang::bare`). All other code asks each lane.
+
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
+use handloom_plan::Plan;
+
+use super::{Head, Known, reg};
+
+/// The most such predicates of a function.
+const MOST: usize = 8;
+/// Most instructions that make one.
+const MOST_INSTS: usize = 16;
+
+impl Head {
+    /// Finds them. Bits of guards come first.
+    pub(super) fn find_known(&mut self, plan: &Plan) {
+        let f = &plan.func;
+        let accesses = || f.blocks.iter().enumerate().flat_map(|(b, x)| x.insts.iter().map(move |i| (b, i)));
+        let guarded = accesses().filter(|(_, i)| matches!(i.op, Op::Load { .. } | Op::Store { .. }));
+        for (b, p) in guarded.filter_map(|(b, i)| Some((b, reg(i.guard()?)?))) {
+            if self.known.len() == MOST || self.bits > 28 {
+                return;
+            }
+            let is_new = !self.known.iter().any(|k| k.cond == p);
+            if let Some(insts) = Some(b).filter(|_| is_new).and_then(|b| self.makers(plan, p, b)) {
+                self.known.push(Known { cond: p, insts, bits: (1 << self.bits, 2 << self.bits) });
+                self.bits += 2;
+            }
+        }
+    }
+
+    /// The comparisons that make a predicate which a block reads, and what connects them, in order, if the head may decide it.
+    fn makers(&self, plan: &Plan, p: Reg, reader: usize) -> Option<Vec<(usize, usize)>> {
+        let f = &plan.func;
+        let mut made: Vec<(usize, usize)> = Vec::new();
+        let mut work = vec![p];
+        while let Some(p) = work.pop() {
+            // Made before it is read, on each way.
+            let find = |b: usize| Some((b, f.blocks[b].insts.iter().position(|i| i.dst.contains(&p))?));
+            let at @ (b, i) = find(reader).or_else(|| find(0))?;
+            let inst = &f.blocks[b].insts[i];
+            if made.contains(&at) {
+                continue;
+            }
+            if plan.def_count[p.idx()] != 1 || inst.guarded || !self.decides(plan, inst) || made.len() == MOST_INSTS {
+                return None;
+            }
+            made.push(at);
+            if !matches!(inst.op, Op::Pure(Pure::ICmp(..))) {
+                for v in &inst.src {
+                    work.push(reg(*v)?);
+                }
+            } else if inst.src.iter().filter_map(|v| reg(*v)).any(|r| plan.def_count[r.idx()] != 1) {
+                return None;
+            }
+        }
+        made.sort_unstable();
+        Some(made)
+    }
+
+    /// Leaves those whose comparisons are of values with words.
+    pub(super) fn leave_known_with_words(&mut self, plan: &Plan) {
+        let has = |v: &Val| reg(*v).is_none_or(|r| self.same[r.idx()].is_some() || self.linear[r.idx()].is_some());
+        let compares = |k: &Known| {
+            let insts = k.insts.iter().map(|&(b, i)| &plan.func.blocks[b].insts[i]);
+            insts.filter(|i| matches!(i.op, Op::Pure(Pure::ICmp(..)))).flat_map(|i| &i.src).all(has)
+        };
+        let left = self.known.iter().filter(|k| compares(k)).cloned().collect();
+        self.known = left;
+    }
+
+    /// The bit that says that the predicate which guards an instruction, or asks which of two values is taken, holds in all lanes.
+    pub(crate) fn bit_of_predicate(&self, p: Val) -> Option<u32> {
+        let p = reg(p)?;
+        self.known.iter().find(|k| k.cond == p).map(|k| k.bits.0)
+    }
+
+    /// Whether an instruction makes such a predicate, or a part of one.
+    pub(crate) fn makes_known(&self, at: (usize, usize)) -> bool {
+        self.known.iter().any(|k| k.insts.contains(&at))
+    }
+}
+
+impl Known {
+    pub(super) fn insts<'p>(&self, plan: &'p Plan) -> Vec<&'p Inst> {
+        self.insts.iter().map(|&(b, i)| &plan.func.blocks[b].insts[i]).collect()
+    }
+}
