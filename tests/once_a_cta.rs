@@ -80,7 +80,47 @@ impl Maker {
             _ => "%n".to_owned(),
         };
         self.line(&format!("add.s32 %t1, {a}, {by};"));
-        self.line(&format!("setp.{cmp}.{ty} {p}, %t1, {b};"));
+        if self.rng.one_in(4) {
+            // Of 64 bits, some of them so far from zero that ends wrap.
+            let sign = *self.rng.pick(&["s", "u"]);
+            let far = *self.rng.pick(&[0_i64, 0, 0, 1 << 32, i64::MAX - 40, i64::MIN]);
+            self.line(&format!("cvt.{sign}64.{sign}32 %m0, %t1;\n    add.s64 %m0, %m0, {far};"));
+            self.line(&format!("mov.u32 %t1, {b};\n    cvt.{sign}64.{sign}32 %m1, %t1;\n    add.s64 %m1, %m1, {far};"));
+            self.line(&format!("setp.{cmp}.{sign}64 {p}, %m0, %m1;"));
+        } else {
+            self.line(&format!("setp.{cmp}.{ty} {p}, %t1, {b};"));
+        }
+    }
+
+    /// Accesses that predicates guard one by one, as Triton writes them: what a load does not read has a value of its own.
+    fn asked(&mut self) {
+        self.condition("%p0");
+        if self.rng.one_in(3) {
+            self.condition("%p2");
+            let op = *self.rng.pick(&["or", "and"]);
+            self.line(&format!("{op}.pred %p0, %p0, %p2;"));
+        }
+        let not = *self.rng.pick(&["", "", "!"]);
+        self.line("mul.wide.s32 %l1, %idx, 4;\n    add.s64 %l2, %in, %l1;");
+        for _ in 0..1 + self.rng.below(3) {
+            let off = *self.rng.pick(&[0, 0, 4, 8, -4, 128, 2]);
+            if self.rng.one_in(3) {
+                self.line("mov.u32 %t1, 7;\n    mov.u32 %t2, %s;");
+                self.line(&format!("@{not}%p0 ld.global.v2.u32 {{%t1, %t2}}, [%l2+{}];", 2 * off));
+                self.line("add.u32 %s, %s, %t1;");
+            } else {
+                let other = *self.rng.pick(&["0", "0", "%r", "%idx"]);
+                self.line(&format!("mov.u32 %t2, {other};\n    @{not}%p0 ld.global.u32 %t2, [%l2+{off}];"));
+            }
+            self.line("mad.lo.u32 %r, %r, 5, %t2;");
+            if self.rng.one_in(4) {
+                self.line("selp.b32 %r, %r, %lin, %p0;");
+            }
+        }
+        if self.rng.one_in(2) {
+            self.writes = true;
+            self.line(&format!("add.s64 %l1, %out, %l1;\n    @{not}%p0 st.global.u32 [%l1], %r;"));
+        }
     }
 
     fn guard(&mut self) {
@@ -509,7 +549,8 @@ impl Maker {
 
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(22) {
+        match self.rng.below(25) {
+            22..25 => self.asked(),
             20 | 21 => self.neighbours(),
             17..20 if self.depth < 2 && !self.is_straight => self.climb(),
             14..17 if self.depth < 2 && !self.is_straight => self.rounds(),
@@ -557,12 +598,20 @@ fn kernel(seed: u64) -> Kernel {
     }
     m.line("xor.b32 %r, %r, %s;\n    cvt.u32.u64 %t1, %w;\n    add.u32 %r, %r, %t1;");
     m.end();
+    // Triton puts numbers of blocks and threads together bit by bit.
+    let x = if block[0].is_power_of_two() && m.rng.one_in(2) {
+        let last = block[0] - 1;
+        let by = block[0].ilog2();
+        format!("shl.b32 %x, %t0, {by};\n    and.b32 %t2, %t2, {last};\n    or.b32 %x, %x, %t2;")
+    } else {
+        "mad.lo.s32 %x, %t0, %t1, %t2;".to_owned()
+    };
     let text = format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n)\n{{\n    \
          .reg .pred %p<3>;\n    .reg .b32 %r, %t<3>, %c, %x, %y, %n, %idx, %lin, %at, %col, %row, %most, %s;\n    \
-         .reg .b32 %c<3>, %most<3>;\n    .reg .b64 %l<3>, %in, %out, %w;\n    \
+         .reg .b32 %c<3>, %most<3>;\n    .reg .b64 %l<3>, %m<2>, %in, %out, %w;\n    \
          .shared .align 4 .b8 tile[{TILE}];\n    ld.param.u64 %out, [out];\n    ld.param.u64 %in, [in];\n    ld.param.u32 %n, [n];\n    \
-         mov.u32 %t0, %ctaid.x;\n    mov.u32 %t1, %ntid.x;\n    mov.u32 %t2, %tid.x;\n    mad.lo.s32 %x, %t0, %t1, %t2;\n    \
+         mov.u32 %t0, %ctaid.x;\n    mov.u32 %t1, %ntid.x;\n    mov.u32 %t2, %tid.x;\n    {x}\n    \
          mov.u32 %lin, %tid.y;\n    mad.lo.s32 %lin, %lin, %t1, %t2;\n    mov.u32 %c, %nctaid.x;\n    mul.lo.s32 %c, %c, %t1;\n    \
          mov.u32 %t0, %ctaid.y;\n    mov.u32 %t1, %ntid.y;\n    mov.u32 %t2, %tid.y;\n    mad.lo.s32 %y, %t0, %t1, %t2;\n    \
          mad.lo.s32 %idx, %y, %c, %x;\n    mov.u32 %at, tile;\n    shl.b32 %t0, %lin, 2;\n    add.u32 %at, %at, %t0;\n    \

@@ -183,7 +183,7 @@ fn made(
         members: Vec::new(),
         going: None,
         is_of_first: false,
-        nan: None,
+        kept: Vec::new(),
         spreads: Vec::new(),
         copies: Vec::new(),
         at: (0, 0),

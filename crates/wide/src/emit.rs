@@ -64,6 +64,15 @@ pub(crate) struct Cold {
     pub(crate) held: Vec<Held>,
 }
 
+/// A constant in all lanes of a vector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Kept {
+    /// Of 64 bits, not of 32.
+    pub(crate) is_wide: bool,
+    pub(crate) value: u64,
+    pub(crate) vector: u8,
+}
+
 /// The emission of one function.
 pub(crate) struct Emit<'p> {
     pub(crate) a: Asm,
@@ -168,8 +177,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) going: Option<Going>,
     /// Whether the code is for the first warp of the CTA alone.
     pub(crate) is_of_first: bool,
-    /// The vector that holds canonical NaNs of `.f32`, if one does.
-    pub(crate) nan: Option<u8>,
+    /// Constants that vectors hold.
+    pub(crate) kept: Vec<Kept>,
     /// Words of the stack that vectors for one instruction hold, and from where in the code on.
     pub(crate) spreads: Vec<(Ty, Register, Mem, usize)>,
     /// Copies, for all lanes together, of blocks that a guard leads to: to be emitted.

@@ -20,6 +20,7 @@ mod alone;
 mod bare;
 mod code;
 mod common;
+mod constants;
 mod places;
 pub(crate) mod way;
 
@@ -289,7 +290,7 @@ impl Emit<'_> {
             places: Vec::new(),
             moves: Vec::new(),
             alive: Vec::new(),
-            spare: None,
+            spare: Vec::new(),
             alone: Vec::new(),
             enters: Vec::new(),
             leaves: Vec::new(),

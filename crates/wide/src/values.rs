@@ -9,6 +9,11 @@ use crate::alloc::Place;
 use crate::asm::{Mem, Out, Rm};
 use crate::emit::*;
 
+/// What a result of `.f32` that is a NaN becomes.
+pub(crate) const NAN32: u64 = (u32::MAX >> 1) as u64;
+/// Four bits for each kind of number: where it is a NaN, what is there stays; all others replace it.
+pub(crate) const NAN_TABLE: u64 = 0x1111_1100;
+
 /// A source, as the code of an op sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Src {
@@ -107,6 +112,14 @@ impl Emit<'_> {
         Mem::constant(c, 0)
     }
 
+    /// The same in the vector that keeps it, or in memory.
+    fn constant_rm(&mut self, ty: Ty, x: u64) -> Rm {
+        match self.kept.iter().find(|k| k.is_wide == is_wide(ty) && k.value == x) {
+            Some(k) => Rm::Reg(zmm(k.vector)),
+            None => Rm::Mem(self.constant(ty, x)),
+        }
+    }
+
     /// A part of a source as a register or memory; `scratch` where it must be made. Clobbers `eax` and `k7`.
     pub(crate) fn rm(&mut self, s: &Src, q: usize, scratch: u8) -> Rm {
         if s.odd {
@@ -117,7 +130,7 @@ impl Emit<'_> {
             At::Given(r) => Rm::Reg(r),
             At::Memory(m) => Rm::Mem(m[q]),
             At::Row(at) => Rm::Mem(ctx(at + 64 * q as u32)),
-            At::Imm(x) => Rm::Mem(self.constant(s.ty, x)),
+            At::Imm(x) => self.constant_rm(s.ty, x),
             At::Words(shape, at) if shape.is_uniform() => Rm::Mem(ctx(at).spread()),
             At::Words(shape, at) => {
                 self.make_affine(&shape, at, s.ty, q, zmm(scratch));
@@ -270,11 +283,11 @@ impl Emit<'_> {
         let (nan, code) = if is_wide(ty) {
             (u64::MAX >> 1, Code::EVEX_Vfixupimmpd_zmm_k1z_zmm_zmmm512b64_imm8_sae)
         } else {
-            (u64::from(u32::MAX >> 1), Code::EVEX_Vfixupimmps_zmm_k1z_zmm_zmmm512b32_imm8_sae)
+            (NAN32, Code::EVEX_Vfixupimmps_zmm_k1z_zmm_zmmm512b32_imm8_sae)
         };
-        let nan = self.constant(ty, nan);
+        let nan = self.constant_rm(ty, nan);
         self.a.op2(load_code(ty), to, nan);
-        let table = self.constant(ty, 0x1111_1100);
+        let table = self.constant_rm(ty, NAN_TABLE);
         self.a.op3i(code, to, from, table, 0);
     }
 
@@ -283,13 +296,10 @@ impl Emit<'_> {
         let (code, nan) = if is_wide(ty) {
             (Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae, u64::MAX >> 1)
         } else {
-            (Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, u64::from(u32::MAX >> 1))
+            (Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, NAN32)
         };
         self.a.op3i(code, Out::masked(Register::K7, out.mask), out.reg, out.reg, 3);
-        let nan = match self.nan.filter(|_| !is_wide(ty)) {
-            Some(v) => Rm::Reg(zmm(v)),
-            None => Rm::Mem(self.constant(ty, nan)),
-        };
+        let nan = self.constant_rm(ty, nan);
         self.a.op2(load_code(ty), Out::masked(out.reg, Register::K7), nan);
     }
 

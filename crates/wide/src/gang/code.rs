@@ -91,7 +91,7 @@ impl Emit<'_> {
         self.is_of_first = gang.warps == 1;
         let refused = self.a.label();
         self.test_gang(gang, refused);
-        self.keep_nan(gang);
+        self.keep_constants(gang);
         self.alone.clone_from(&gang.alone);
         self.at_hand_words.clear();
         if gang.by_warp {
@@ -104,7 +104,7 @@ impl Emit<'_> {
             self.insts_of_gang(gang, 0..gang.warps)?;
         }
         self.go_to_member(0);
-        self.nan = None;
+        self.kept.clear();
         self.spreads.clear();
         self.drop_held();
         match gang.end {
@@ -255,22 +255,6 @@ impl Emit<'_> {
         }
         self.a.end_instruction(live);
         self.a.jump(Code::Jmp_rel32_64, again);
-    }
-
-    /// Loads the NaN that results of the way become, if a vector is left for it: from memory, each result would load it.
-    fn keep_nan(&mut self, gang: &Gang) {
-        let Some(v) = gang.spare.filter(|_| self.a.has_wide_vectors()) else { return };
-        let f = self.f;
-        let mut insts = gang.blocks.iter().flat_map(|&(b, n)| &gang.insts(f, b)[..n]);
-        let is_tested = |i: &Inst| {
-            let loose = matches!(i.op, Op::Pure(op) if op.facts().is_loose);
-            loose && i.dst.iter().any(|d| f.regs[d.idx()] == Ty::B32 && !self.plan.may_hold_odd_nan[d.idx()])
-        };
-        if insts.any(is_tested) {
-            let nan = self.constant(Ty::B32, u64::from(u32::MAX >> 1));
-            self.a.op2(load_code(Ty::B32), zmm(v), nan);
-            self.nan = Some(v);
-        }
     }
 
     /// A gang goes from a block to the way of another one.

@@ -155,7 +155,7 @@ impl Emit<'_> {
             active.push((life, vectors));
         }
         gang.moves.sort_by_key(|m| m.0);
-        gang.spare = (FIRST_VECTOR..FIRST_VECTOR + VECTORS).find(|v| taken >> v & 1 == 0);
+        gang.spare = (FIRST_VECTOR..FIRST_VECTOR + VECTORS).filter(|v| taken >> v & 1 == 0).collect();
         Some(gang)
     }
 }

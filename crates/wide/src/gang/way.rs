@@ -49,8 +49,8 @@ pub(crate) struct Gang {
     pub(super) moves: Vec<(usize, usize, Vec<Place>)>,
     /// The values of the way, where somebody asks how long vectors are in use.
     pub(super) alive: Vec<Alive>,
-    /// A vector that no value of the way takes.
-    pub(super) spare: Option<u8>,
+    /// Vectors that no value of the way takes.
+    pub(super) spare: Vec<u8>,
     /// Scalars that are kept for the first warp alone.
     pub(super) alone: Vec<(Reg, Alone)>,
     /// Registers that are read from their homes first.
