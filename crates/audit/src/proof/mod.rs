@@ -65,6 +65,13 @@ pub struct Launch<'a> {
     pub variables: &'a [Vec<Option<(u64, u64)>>],
 }
 
+impl Launch<'_> {
+    /// Whether accesses of threads must not meet.
+    fn has_races(&self) -> bool {
+        self.checks.has(Check::Race)
+    }
+}
+
 /// Why more must be looked at.
 type Doubt = &'static str;
 
@@ -138,7 +145,9 @@ fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<Clean, Doubt> {
     }
     let [x, y, z] = launch.ntid;
     let ends = launch.nctaid.map(|n| n.saturating_sub(1));
-    let order_decides = all.order_decides || all.atomics.order_decides() || all.gives_way && all.atomics.depends;
+    // The order of threads is the seed's where somebody looks for races.
+    let is_ordered = all.order_decides || all.atomics.order_decides() || all.gives_way && all.atomics.depends;
+    let order_decides = is_ordered && launch.has_races();
     let areas = if launch.wants_areas { all.areas(launch.code, launch.nctaid) } else { Areas::default() };
     let if_apart = all.settle(&Shape { blocks: ([0; 3], ends), threads: (x * y * z) as usize })?;
     Ok(Clean { if_apart, order_decides, areas })
@@ -467,8 +476,9 @@ impl<'a> Walk<'a> {
                 if access.space != StateSpace::Shared {
                     self.global.atomics.add(all);
                 }
-                let is_plain = access.count != 1 || access.order == Order::Weak;
-                if is_plain || access.space != StateSpace::Shared && access.scope < Scope::Gpu {
+                let is_weak = access.order == Order::Weak;
+                let may_race = is_weak || access.space != StateSpace::Shared && access.scope < Scope::Gpu;
+                if access.count != 1 || may_race && self.launch.has_races() {
                     return Err("there are atomics of other kinds");
                 }
                 // Who compares and finds something else writes nothing.
@@ -628,6 +638,10 @@ impl<'a> Walk<'a> {
             (StateSpace::Global, None) => false,
             _ => return Err("an address may be anywhere"),
         };
+        if !is_shared && !self.launch.has_races() && !self.launch.wants_areas {
+            // Global memory holds nothing that nobody wrote, or nobody asks: bounds are looked up anyway.
+            return Ok(());
+        }
         if !is_shared {
             let of_memory = match inst.src[0] {
                 Val::Reg(r) => self.registers.of_memory[r.idx()],
@@ -646,7 +660,7 @@ impl<'a> Walk<'a> {
         }
         let own = address.filter(|a| a.by[..SHARED] == [0; SHARED] && a.span == 0);
         let follows_bits = self.launch.checks.has(Check::Init);
-        if !self.anywhere.access(own.is_some(), kind, bytes) {
+        if !self.anywhere.access(own.is_some(), kind, bytes) && self.launch.has_races() {
             return Err("places in shared memory are not known");
         }
         let Some(own) = own else {
@@ -724,7 +738,7 @@ impl<'a> Walk<'a> {
                 return Err("an access is misaligned");
             }
             let cells = ((addr / self.grain) as usize, (end / self.grain) as usize);
-            if !self.cells.access(&self.now, cells, t, (kind, bytes)) {
+            if self.launch.has_races() && !self.cells.access(&self.now, cells, t, (kind, bytes)) {
                 return Err("threads of a block access one place in shared memory");
             }
             if !follows_bits {
