@@ -1,5 +1,6 @@
 //! What one thread knows, and what it has released and read that may still order something.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,6 +42,8 @@ pub struct Clock {
     pub heard: Number,
     /// The number of its last fence, if that is of sequential consistency and nobody can have heard of it; else 0.
     pub unheard: Number,
+    /// How often it has learned something: as long as that is the same, the same of others comes before what it does.
+    pub learned: u32,
     /// It has read something by a strong access, and so may have been told something.
     pub has_asked: bool,
 }
@@ -82,16 +85,14 @@ impl Clock {
         }
     }
 
-    /// The same, to be asked of several accesses.
+    /// Whether all of an access comes before what the thread does now, to be asked of several accesses.
     #[inline]
-    pub fn unordered_of_several(&self, me: Thread) -> impl Fn(Entry) -> u32 {
-        let more = self.more.as_ref().map(|more| more.near(me.cta));
+    pub fn orders_several(&self, me: Thread) -> impl Fn(Entry) -> bool {
+        let near = OnceCell::new();
         move |e: Entry| {
             let left = self.left(me, e);
-            match more {
-                Some(more) if left != 0 => more.unknown(e.cta(), e.warp(), left, e.time),
-                Some(_) | None => left,
-            }
+            let knows = |more| near.get_or_init(|| Known::near(more, me.cta)).knows(e.cta(), e.warp(), left, e.time);
+            left == 0 || self.more.as_deref().is_some_and(knows)
         }
     }
 
@@ -161,8 +162,16 @@ impl Clock {
     pub fn learn(&mut self, known: &Arc<Known>) {
         match &mut self.more {
             None => self.more = Some(Arc::clone(known)),
+            Some(more) if more.has(known) => return,
             Some(more) => Known::learn(more, known),
         }
+        self.learned += 1;
+    }
+
+    /// All of its block meet.
+    pub fn meet(&mut self, now: Time) {
+        (self.cta, self.warp) = (now, now);
+        self.learned += 1;
     }
 
     /// What release patterns and barriers told, to be changed.

@@ -149,18 +149,23 @@ pub struct Near<'a> {
 }
 
 impl Near<'_> {
-    /// As [`Known::unknown`].
+    /// Whether all is known that lanes of a warp did at a time.
     #[inline]
-    pub fn unknown(&self, cta: u32, warp: u8, lanes: u32, time: Time) -> u32 {
-        if cta != self.cta {
-            return self.known.unknown(cta, warp, lanes, time);
-        }
-        let left = self.of.map_or(lanes, |of| of.unknown(warp, lanes, time));
-        if left == 0 || time > self.latest {
-            return left;
-        }
-        self.known.lately.unknown(cta, warp, left, time)
+    pub fn knows(&self, cta: u32, warp: u8, lanes: u32, time: Time) -> bool {
+        let left = if time > self.latest { lanes } else { self.known.lately.unknown(cta, warp, lanes, time) };
+        let of = if cta == self.cta { self.of } else { self.known.of(cta) };
+        left == 0 || of.is_some_and(|of| of.knows(warp, left, time))
     }
+}
+
+/// The lanes of a mask.
+#[inline]
+fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (mask != 0).then(|| usize::try_from(mask.trailing_zeros() & 31).unwrap_or(0));
+        mask &= mask.wrapping_sub(1);
+        lane
+    })
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -177,6 +182,17 @@ struct OfWarp {
 }
 
 impl OfCta {
+    /// Whether it says what lanes of a warp did at a time.
+    #[inline]
+    fn knows(&self, warp: u8, lanes: u32, time: Time) -> bool {
+        if time <= self.all {
+            return true;
+        }
+        let Some(of) = at(&self.warps, warp) else { return false };
+        let is_late = |times: &[Time; 32]| lanes_of(lanes).any(|lane| time > times[lane]);
+        time <= of.all || of.lanes.as_ref().is_some_and(|times| !is_late(times))
+    }
+
     /// Those among the lanes of a warp of whom it does not say what they did at a time.
     #[inline]
     fn unknown(&self, warp: u8, lanes: u32, time: Time) -> u32 {
@@ -188,16 +204,7 @@ impl OfCta {
             return 0;
         }
         let Some(times) = &of.lanes else { return lanes };
-        // Mostly it is asked of one lane.
-        let (mut late, mut left) = (0, lanes);
-        while left != 0 {
-            let lane = left.trailing_zeros();
-            if time > times[usize::try_from(lane & 31).unwrap_or(0)] {
-                late |= 1 << lane;
-            }
-            left &= left - 1;
-        }
-        late
+        lanes_of(lanes).filter(|lane| time > times[*lane]).fold(0, |late, lane| late | 1 << lane)
     }
 
     /// Whether it says all that another one says.

@@ -27,6 +27,7 @@
 mod bag;
 mod checks;
 mod clock;
+mod ctas;
 mod event;
 mod exits;
 mod finding;

@@ -46,7 +46,7 @@ impl Audit {
         let has_all = [Check::Race, Check::Sync].into_iter().all(|check| self.checks.has(check));
         let Ok(number) = u32::try_from(cta) else { return };
         let until = self.now.saturating_add(1);
-        let Some(cta) = self.ctas.get_mut(&number).filter(|_| has_all && met.id < NAMED) else { return };
+        let Some(cta) = self.ctas.get_mut(number).filter(|_| has_all && met.id < NAMED) else { return };
         let Some((warp, lanes)) = met.waited.first().copied() else { return };
         if met.is_whole {
             // All of the block meet, so whoever comes next knows.

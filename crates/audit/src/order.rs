@@ -1,6 +1,6 @@
 //! What events do to the clocks of threads.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use handloom_diag::Span;
@@ -10,6 +10,7 @@ use handloom_ir::types::{Order, Scope};
 use crate::bag::{Bag, Domain};
 use crate::checks::{Check, Checks};
 use crate::clock::{Clock, Missed, Released};
+use crate::ctas::{Alike, Arrived, Cta, Ctas};
 use crate::event::{Event, Met, Site, Thread};
 use crate::finding::{Attempt, Finding, Findings};
 use crate::init::{Init, Use};
@@ -58,40 +59,6 @@ impl Default for Options {
     }
 }
 
-/// A block that runs.
-#[derive(Debug)]
-pub(crate) struct Cta {
-    /// Address and bytes of its shared memory.
-    pub(crate) shared: (u64, u64),
-    /// By thread.
-    pub(crate) clocks: Vec<Clock>,
-    /// By warp: what all of its threads know of their block and of their warp, if they know the same, and no more than that.
-    alike: Vec<Alike>,
-    /// By barrier: what those knew that arrived at it and went on, and who they are.
-    arrived: HashMap<u32, Arrived>,
-    pub(crate) meetings: Meetings,
-}
-
-/// What the threads of a warp know.
-#[derive(Clone, Copy, Default, Debug)]
-enum Alike {
-    /// Nobody has looked since something happened to them.
-    #[default]
-    Unseen,
-    /// Different things, or more than times of the block and of the warp.
-    No,
-    /// Until when all that the block did comes before them, and all that the warp did.
-    Yes(Time, Time),
-}
-
-/// Those that arrived at a barrier and went on.
-#[derive(Clone, Debug, Default)]
-struct Arrived {
-    known: Known,
-    /// By warp: lanes.
-    lanes: BTreeMap<usize, u32>,
-}
-
 /// What is known of a launch while it runs.
 #[derive(Debug)]
 pub struct Audit {
@@ -103,7 +70,7 @@ pub struct Audit {
     pub(crate) now: Time,
     pub(crate) sites: Vec<Site>,
     numbers: FastMap<Site, u32>,
-    pub(crate) ctas: BTreeMap<u32, Cta>,
+    pub(crate) ctas: Ctas,
     /// The cluster of each block that has begun, in a launch of clusters; else each block is its own.
     clusters: HashMap<u32, u32>,
     pub(crate) shadow: Shadow,
@@ -145,7 +112,7 @@ impl Audit {
             now: 1,
             sites: Vec::new(),
             numbers: FastMap::default(),
-            ctas: BTreeMap::new(),
+            ctas: Ctas::default(),
             clusters: HashMap::new(),
             shadow: Shadow::default(),
             list: Vec::new(),
@@ -273,7 +240,7 @@ impl Audit {
     /// A block has ended.
     pub fn end_cta(&mut self, cta: u64) {
         let Ok(number) = u32::try_from(cta) else { return };
-        if let Some(ended) = self.ctas.remove(&number) {
+        if let Some(ended) = self.ctas.remove(number) {
             self.leaves_cluster(number, &ended);
             if self.has_clusters() {
                 self.ended.push(ended.shared);
@@ -313,14 +280,14 @@ impl Audit {
     /// A thread that runs, with its clock.
     pub(crate) fn clock(&mut self, who: Thread) -> Option<&mut Clock> {
         let number = usize::try_from(who.number()).ok()?;
-        let cta = self.ctas.get_mut(&who.cta)?;
+        let cta = self.ctas.get_mut(who.cta)?;
         *cta.alike.get_mut(usize::from(who.warp))? = Alike::Unseen;
         cta.clocks.get_mut(number)
     }
 
     /// Until when all that a block did comes before every thread of a warp, and all that the warp did, if they know that and no more.
     pub(crate) fn times_of(&mut self, cta: u32, warp: usize) -> Option<(Time, Time)> {
-        let cta = self.ctas.get_mut(&cta)?;
+        let cta = self.ctas.get_mut(cta)?;
         let known = cta.alike.get_mut(warp)?;
         if let Alike::Unseen = known {
             let end = cta.clocks.len().min(32 * warp + 32);
@@ -340,7 +307,7 @@ impl Audit {
     /// The place of an address in the shared memory of a block that runs: of this one, or another one.
     pub fn shared_offset(&self, cta: u32, addr: u64) -> Option<u64> {
         let inside = |cta: &Cta| Some(addr.wrapping_sub(cta.shared.0)).filter(|inside| *inside < cta.shared.1);
-        self.ctas.get(&cta).into_iter().chain(self.ctas.values()).find_map(inside)
+        self.ctas.get(cta).into_iter().chain(self.ctas.all()).find_map(inside)
     }
 
     /// Whether blocks are in clusters of several.
@@ -425,7 +392,7 @@ impl Audit {
         for who in threads(cta, warp, lanes) {
             let known = self.snapshot(who);
             self.goes_on(who);
-            if let Some(cta) = self.ctas.get_mut(&cta) {
+            if let Some(cta) = self.ctas.get_mut(cta) {
                 let arrived = cta.arrived.entry(id).or_default();
                 arrived.known.join(&known);
                 *arrived.lanes.entry(warp).or_default() |= who.bit();
@@ -442,7 +409,7 @@ impl Audit {
             return met.waited.iter().for_each(|(warp, lanes)| self.all_go_on(number, *warp, *lanes));
         }
         let now = self.now;
-        let Some(cta) = self.ctas.get_mut(&number) else { return };
+        let Some(cta) = self.ctas.get_mut(number) else { return };
         if cta.all_meet(met, now) {
             met.waited.iter().for_each(|(warp, lanes)| self.all_go_on(number, *warp, *lanes));
             return self.tick();
@@ -460,7 +427,7 @@ impl Audit {
                     all.join(more);
                     Some(all)
                 });
-                meet(cta, &all, |clock, _| (clock.cta, clock.warp) = (now, now), told);
+                meet(cta, &all, |clock, _| clock.meet(now), told);
             }
             arrived => {
                 let mut known = arrived.unwrap_or_default().known;
@@ -487,7 +454,7 @@ impl Audit {
             return self.all_go_on(number, warp, lanes);
         }
         let now = self.now;
-        let Some(cta) = self.ctas.get_mut(&number) else { return };
+        let Some(cta) = self.ctas.get_mut(number) else { return };
         let all: Vec<Thread> = threads(number, warp, lanes).collect();
         if live & !lanes == 0 {
             meet(cta, &all, |clock, _| clock.warp = now, None);
@@ -569,39 +536,6 @@ impl Audit {
     }
 }
 
-impl Cta {
-    /// Lets all threads of the block meet that have not exited, if nobody knows more than times of the block and of its warp. Says whether.
-    fn all_meet(&mut self, met: &Met, now: Time) -> bool {
-        let is_plain = |clock: &Clock| clock.more.is_none() && clock.missed().is_empty();
-        if !met.is_whole || self.arrived.contains_key(&met.id) || !self.clocks.iter().all(is_plain) {
-            return false;
-        }
-        for (warp, lanes) in &met.waited {
-            let start = 32 * (warp & 31);
-            let clocks = self.clocks.iter_mut().skip(start).take(32).zip(0..);
-            clocks.filter(|(_, lane)| lanes >> lane & 1 == 1).for_each(|(c, _)| (c.cta, c.warp) = (now, now));
-            if let Some(known) = self.alike.get_mut(warp & 31) {
-                let has_all = *lanes == u32::MAX;
-                *known = if has_all { Alike::Yes(now, now) } else { Alike::Unseen };
-            }
-        }
-        true
-    }
-
-    /// By warp, the lanes that have arrived at a barrier and gone on.
-    pub(crate) fn arrived_at(&self, id: u32) -> BTreeMap<usize, u32> {
-        self.arrived.get(&id).map_or_else(BTreeMap::new, |arrived| arrived.lanes.clone())
-    }
-
-    pub(crate) fn clock(&self, who: Thread) -> Option<&Clock> {
-        self.clocks.get(usize::try_from(who.number()).ok()?)
-    }
-
-    pub(crate) fn clock_mut(&mut self, who: Thread) -> Option<&mut Clock> {
-        self.clocks.get_mut(usize::try_from(who.number()).ok()?)
-    }
-}
-
 /// The threads of a block that are not among those that met, nor arrived: they have exited, if nobody else is left.
 fn absent(cta: &Cta, number: u32, met: &Met, arrived: Option<&Arrived>) -> Vec<Thread> {
     let n_warps = cta.clocks.len().div_ceil(32);
@@ -675,6 +609,7 @@ fn meet(cta: &mut Cta, all: &[Thread], step: impl Fn(&mut Clock, Thread), told: 
     for who in all {
         let Some(clock) = cta.clocks.get_mut(number(who)) else { continue };
         clock.cta = clock.cta.max(latest);
+        clock.learned += 1;
         step(clock, *who);
         if let Some(joined) = &joined {
             clock.more = Some(Arc::clone(joined));

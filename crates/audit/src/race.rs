@@ -10,7 +10,7 @@ use crate::clock::{Clock, Missed, Released};
 use crate::event::{Access, Does, Event, Proxy, Site, Thread, Turn};
 use crate::finding::{Attempt, Class, Finding, Place};
 use crate::order::Audit;
-use crate::shadow::{self, Added, Entry, Page, Shadow, Tag};
+use crate::shadow::{self, Added, Entry, Knows, Page, Shadow, Tag};
 use crate::waits::Waits;
 
 /// Scopes by the number that a tag has for them.
@@ -158,8 +158,7 @@ impl Audit {
             let message = shadow.page(addr).message(addr);
             if !reaches {
                 message.cloned().into_iter().for_each(|m| self.miss(now, what, scope, &m));
-            } else if let (Some(m), Some(clock)) =
-                (message, ctas.get_mut(&thread.cta).and_then(|c| c.clock_mut(thread)))
+            } else if let (Some(m), Some(clock)) = (message, ctas.get_mut(thread.cta).and_then(|c| c.clock_mut(thread)))
             {
                 // Who asks whether a phase has ended is told what was released until then, and nothing by the answer that it has not.
                 let bag = match turn {
@@ -216,7 +215,7 @@ impl Audit {
             }
         }
         let Audit { shadow, ctas, .. } = self;
-        let orders = ctas.get(&thread.cta).and_then(|cta| cta.clock(thread)?.orders.as_deref());
+        let orders = ctas.get(thread.cta).and_then(|cta| cta.clock(thread)?.orders.as_deref());
         let fences: &[Released] = orders.map_or(&[], |o| &o.fences);
         let on = orders.filter(|o| !o.on.is_empty()).and_then(|o| o.on.get(&addr));
         let own = || fences.iter().chain(on.map_or(&[][..], |on| on));
@@ -233,7 +232,7 @@ impl Audit {
             if own().any(is_new) || own().last().is_some_and(|r| m.bag.from != Some((r.site, r.scope))) {
                 let bag = Arc::make_mut(&mut m.bag);
                 own().for_each(|r| bag.put(&r.known, r.scope, thread, cluster, r.site));
-                bag.prune(|cta| ctas.contains_key(&cta));
+                bag.prune(|cta| ctas.has(cta));
             }
             if ends {
                 m.done = Some(Arc::clone(&m.bag));
@@ -251,7 +250,7 @@ impl Audit {
         if own().next().is_some() {
             let bag = Arc::make_mut(&mut bag);
             own().for_each(|r| bag.put(&r.known, r.scope, thread, cluster, r.site));
-            bag.prune(|cta| ctas.contains_key(&cta));
+            bag.prune(|cta| ctas.has(cta));
         }
         if !bag.is_empty() {
             if ends {
@@ -283,7 +282,7 @@ impl Audit {
         self.settle(at);
         let me = now.access.thread;
         let Audit { shadow, ctas, list, .. } = self;
-        let clock = ctas.get(&me.cta).and_then(|cta| cta.clocks.get(usize::try_from(me.number()).ok()?));
+        let clock = ctas.get(me.cta).and_then(|cta| cta.clocks.get(usize::try_from(me.number()).ok()?));
         let Some(clock) = clock else { return false };
         // Scopes that have every block, or the one that both are in; the others are looked at elsewhere.
         let is_wide = |scope: Option<Scope>| matches!(scope, Some(Scope::Gpu | Scope::Sys));
@@ -293,19 +292,20 @@ impl Audit {
             let is_near = mine.is_some() && theirs.is_some() && e.cta() == me.cta;
             e.tag().bytes() == bytes && (is_near || is_wide(mine) && is_wide(theirs))
         };
-        shadow.add_ordered(at, new, list, 0, clock.unordered_of_several(me), is_strong) != Added::Conflict
+        let knows = Knows { since: 0, learned: Some(clock.learned) };
+        shadow.add_ordered(at, new, list, knows, clock.orders_several(me), is_strong) != Added::Conflict
     }
 
     /// A thread reads something by a strong access.
     fn asks(&mut self, who: Thread) {
-        if let Some(clock) = self.ctas.get_mut(&who.cta).and_then(|cta| cta.clock_mut(who)) {
+        if let Some(clock) = self.ctas.get_mut(who.cta).and_then(|cta| cta.clock_mut(who)) {
             clock.has_asked = true;
         }
     }
 
     /// What a thread that runs knows.
     fn clock_of(&self, who: Thread) -> Option<&Clock> {
-        self.ctas.get(&who.cta)?.clocks.get(usize::try_from(who.number()).ok()?)
+        self.ctas.get(who.cta)?.clocks.get(usize::try_from(who.number()).ok()?)
     }
 
     /// Whether an access does what was done before and no more: it was done by the same lane and nothing was ordered since, or it reads as another lane of

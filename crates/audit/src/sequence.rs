@@ -130,7 +130,7 @@ impl Audit {
         let cluster = self.cluster(who);
         let heard = self.clock(who).map_or(0, |clock| clock.heard());
         let Audit { sequence, ctas, .. } = self;
-        if let Some(clock) = ctas.get_mut(&who.cta).and_then(|cta| cta.clock_mut(who)) {
+        if let Some(clock) = ctas.get_mut(who.cta).and_then(|cta| cta.clock_mut(who)) {
             sequence.take(heard, scope, who, cluster).for_each(|known| clock.learn(known));
         }
         sequence.count = sequence.count.saturating_add(1);
@@ -141,7 +141,7 @@ impl Audit {
         let (now, number, cluster) = (self.now, self.sequence.count, self.cluster(who));
         self.has_released = true;
         let Audit { sequence, ctas, .. } = self;
-        let Some(clock) = ctas.get_mut(&who.cta).and_then(|cta| cta.clock_mut(who)) else { return Arc::default() };
+        let Some(clock) = ctas.get_mut(who.cta).and_then(|cta| cta.clock_mut(who)) else { return Arc::default() };
         // What the thread released by its last fence is gone with that, so that nothing is copied. Who hears of a fence of somebody else between the two would miss it.
         if clock.orders().forget_fences(scope) && clock.unheard > 0 && clock.unheard + 1 == number {
             sequence.take_back(clock.unheard, scope, who, cluster);
