@@ -45,7 +45,7 @@ pub(crate) struct Arrived {
 impl Cta {
     /// Lets all threads of the block meet that have not exited, if nobody knows more than times of the block and of its warp. Says whether.
     pub(crate) fn all_meet(&mut self, met: &Met, now: Time) -> bool {
-        let is_plain = |clock: &Clock| clock.more.is_none() && clock.missed().is_empty();
+        let is_plain = |clock: &Clock| clock.is_plain() && clock.missed().is_empty();
         if !met.is_whole || self.arrived.contains_key(&met.id) || !self.clocks.iter().all(is_plain) {
             return false;
         }
@@ -107,6 +107,15 @@ impl Ctas {
     #[inline]
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Cta> {
         self.place(number).map(|i| &mut self.list[i].1)
+    }
+
+    /// What a thread that runs knows, to be changed.
+    #[inline]
+    pub(crate) fn running(&mut self, who: Thread) -> Option<&mut Clock> {
+        let number = usize::try_from(who.number()).ok()?;
+        let cta = self.get_mut(who.cta)?;
+        *cta.alike.get_mut(usize::from(who.warp))? = Alike::Unseen;
+        cta.clocks.get_mut(number)
     }
 
     /// Whether a block runs.

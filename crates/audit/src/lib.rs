@@ -46,6 +46,7 @@ mod race;
 mod row;
 mod sequence;
 mod shadow;
+mod told;
 mod waits;
 
 pub use checks::{Check, Checks};

@@ -9,7 +9,7 @@ use handloom_ir::types::{Order, Scope};
 
 use crate::bag::{Bag, Domain};
 use crate::checks::{Check, Checks};
-use crate::clock::{Clock, Missed, Released};
+use crate::clock::{Clock, Missed};
 use crate::ctas::{Alike, Arrived, Cta, Ctas};
 use crate::event::{Event, Met, Site, Thread};
 use crate::finding::{Attempt, Finding, Findings};
@@ -21,6 +21,7 @@ use crate::misuse::Misuses;
 use crate::proxy::Begun;
 use crate::sequence::Sequence;
 use crate::shadow::{Entry, SITE_BITS, Shadow};
+use crate::told::Told;
 use crate::waits::Waits;
 
 /// Most blocks of a grid, as far as entries of shadow memory can name them.
@@ -82,7 +83,7 @@ pub struct Audit {
     /// Address and bytes of shared memory of blocks of clusters that have ended, as long as no other block has it.
     pub(crate) ended: Vec<(u64, u64)>,
     /// What was told at arrivals of clusters, by cluster and phase.
-    phases: HashMap<(u32, u64), Bag>,
+    phases: HashMap<(u32, u64), Arc<Bag>>,
     /// What asynchronous accesses found when they were begun.
     pub(crate) begun: Vec<Begun>,
     /// Whether proxy fences are told, so that those can be missed that are not there.
@@ -279,10 +280,7 @@ impl Audit {
 
     /// A thread that runs, with its clock.
     pub(crate) fn clock(&mut self, who: Thread) -> Option<&mut Clock> {
-        let number = usize::try_from(who.number()).ok()?;
-        let cta = self.ctas.get_mut(who.cta)?;
-        *cta.alike.get_mut(usize::from(who.warp))? = Alike::Unseen;
-        cta.clocks.get_mut(number)
+        self.ctas.running(who)
     }
 
     /// Until when all that a block did comes before every thread of a warp, and all that the warp did, if they know that and no more.
@@ -293,7 +291,7 @@ impl Audit {
             let end = cta.clocks.len().min(32 * warp + 32);
             let clocks = &cta.clocks[32 * warp..end];
             let first = clocks.first()?;
-            let is_plain = clocks.iter().all(|c| c.more.is_none() && (c.cta, c.warp) == (first.cta, first.warp));
+            let is_plain = clocks.iter().all(|c| c.is_plain() && (c.cta, c.warp) == (first.cta, first.warp));
             *known = if is_plain { Alike::Yes(first.cta, first.warp) } else { Alike::No };
         }
         if let Alike::Yes(cta, warp) = *known { Some((cta, warp)) } else { None }
@@ -321,10 +319,10 @@ impl Audit {
     }
 
     /// All that a thread knows and did.
-    pub(crate) fn snapshot(&mut self, who: Thread) -> Arc<Known> {
+    pub(crate) fn snapshot(&mut self, who: Thread) -> Told {
         let now = self.now;
         self.has_released = true;
-        self.clock(who).map_or_else(Arc::default, |clock| clock.snapshot(who, now))
+        self.clock(who).map_or_else(Told::default, |clock| clock.snapshot(who, now))
     }
 
     /// A thread executes a fence.
@@ -351,15 +349,13 @@ impl Audit {
             clock.miss(&narrow);
         }
         if order == Order::Sc {
-            self.take_sequence(who, scope);
-        }
-        if releases {
-            let known = if order == Order::Sc { self.pass_sequence(who, scope) } else { self.snapshot(who) };
-            if order == Order::Sc {
-                self.tell_sequence(who, scope, &known);
-            }
+            self.pass_sequence(who, site, scope);
+        } else if releases {
+            let now = self.now;
+            self.has_released = true;
             if let Some(clock) = self.clock(who) {
-                clock.orders().fence(Released { known, scope, site });
+                clock.unheard = 0;
+                clock.release(who, now, scope, site);
             }
         }
     }
@@ -373,10 +369,10 @@ impl Audit {
             Some(Attempt { release, acquire })
         });
         let Some(clock) = self.clock(who) else { return true };
-        bag.take(scope, who, cluster).for_each(|known| clock.learn(known));
+        bag.take(scope, who, cluster).for_each(|told| clock.learn(who, told));
         // What is known by now explains nothing.
-        let left: Vec<&Arc<Known>> = bag.left(scope, who, cluster).filter(|known| !clock.knows(known)).collect();
-        let missed = |attempt| left.iter().map(|known| Missed { known: Arc::clone(known), attempt }).collect();
+        let left: Vec<&Told> = bag.left(scope, who, cluster).filter(|told| !clock.knows(who, told)).collect();
+        let missed = |attempt| left.iter().map(|told| Missed { known: told.whole(), attempt }).collect();
         let missed: Vec<Missed> = attempt.map_or_else(Vec::new, missed);
         clock.miss(&missed);
         left.is_empty()
@@ -394,7 +390,7 @@ impl Audit {
             self.goes_on(who);
             if let Some(cta) = self.ctas.get_mut(cta) {
                 let arrived = cta.arrived.entry(id).or_default();
-                arrived.known.join(&known);
+                arrived.known.join(&known.whole());
                 *arrived.lanes.entry(warp).or_default() |= who.bit();
             }
         }
@@ -433,7 +429,7 @@ impl Audit {
                 let mut known = arrived.unwrap_or_default().known;
                 for who in gone {
                     if let Some(clock) = cta.clock_mut(who) {
-                        known.join(&clock.snapshot(who, now));
+                        known.join(&clock.snapshot(who, now).whole());
                     }
                 }
                 met.waited.iter().for_each(|(warp, lanes)| {
@@ -480,13 +476,13 @@ impl Audit {
             if releases {
                 let known = self.snapshot(who);
                 let domain = cluster.map_or(Domain::Cta(who.cta), Domain::Cluster);
-                self.phases.entry((number, phase)).or_default().tell(domain, &known);
+                Arc::make_mut(self.phases.entry((number, phase)).or_default()).tell(domain, &known);
                 continue;
             }
             self.clock(who).into_iter().for_each(Clock::settle);
             let fences = self.clock(who).and_then(|c| c.orders.as_ref()).map_or_else(Vec::new, |o| o.fences.clone());
-            let bag = self.phases.entry((number, phase)).or_default();
-            fences.iter().for_each(|r| bag.put(&r.known, r.scope, who, cluster, r.site));
+            let bag = Arc::make_mut(self.phases.entry((number, phase)).or_default());
+            fences.iter().for_each(|r| bag.put(&r.told, r.scope, who, cluster, r.site));
         }
         self.end_op();
     }
@@ -499,10 +495,12 @@ impl Audit {
             return;
         }
         let cluster = self.cluster(who);
-        let Some(bag) = self.phases.get(&(self.cluster_of(who.cta), phase)) else { return };
-        let taken: Vec<Arc<Known>> = bag.take(Scope::Cluster, who, cluster).map(Arc::clone).collect();
-        if let Some(clock) = self.clock(who) {
-            taken.iter().for_each(|known| clock.learn(known));
+        let number = self.cluster_of(who.cta);
+        let Audit { phases, ctas, .. } = self;
+        let Some(bag) = phases.get_mut(&(number, phase)) else { return };
+        Bag::settle(bag, who);
+        if let Some(clock) = ctas.get_mut(who.cta).and_then(|cta| cta.clock_mut(who)) {
+            bag.take(Scope::Cluster, who, cluster).for_each(|told| clock.learn(who, told));
         }
     }
 

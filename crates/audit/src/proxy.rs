@@ -91,8 +91,9 @@ impl Audit {
             return;
         }
         self.keep(|_| Event::ProxyFence { who, fence });
-        let known = self.snapshot(who);
+        let known = self.snapshot(who).whole();
         if let Some(clock) = self.clock(who) {
+            clock.learned += 1;
             Arc::make_mut(clock.more.get_or_insert_default()).fenced_mut().pass(fence, &known);
         }
         self.end_op();

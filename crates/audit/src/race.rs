@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use handloom_ir::types::{Order, Scope, StateSpace};
 
-use crate::bag::Message;
+use crate::bag::{Bag, Message};
 use crate::checks::Check;
 use crate::clock::{Clock, Missed, Released};
 use crate::event::{Access, Does, Event, Proxy, Site, Thread, Turn};
@@ -155,18 +155,22 @@ impl Audit {
         if let Some((_, of, cta)) = found {
             let reaches = self.mutual((scope, thread.cta), (of, cta));
             let Audit { shadow, ctas, .. } = self;
-            let message = shadow.page(addr).message(addr);
+            let message = shadow.page(addr).messages.get_mut(&addr);
             if !reaches {
-                message.cloned().into_iter().for_each(|m| self.miss(now, what, scope, &m));
-            } else if let (Some(m), Some(clock)) = (message, ctas.get_mut(thread.cta).and_then(|c| c.clock_mut(thread)))
-            {
+                let message = message.map(|m| {
+                    Bag::settle(&mut m.bag, thread);
+                    m.clone()
+                });
+                message.into_iter().for_each(|m| self.miss(now, what, scope, &m));
+            } else if let (Some(m), Some(clock)) = (message, ctas.running(thread)) {
                 // Who asks whether a phase has ended is told what was released until then, and nothing by the answer that it has not.
                 let bag = match turn {
                     Turn::No => None,
-                    Turn::Yes => m.done.as_ref(),
-                    Turn::None | Turn::Arrives | Turn::Ends => Some(&m.bag),
+                    Turn::Yes => m.done.as_mut(),
+                    Turn::None | Turn::Arrives | Turn::Ends => Some(&mut m.bag),
                 };
-                if let Some(bag) = bag.filter(|bag| !clock.knows_all(bag)) {
+                if let Some(bag) = bag.filter(|bag| !clock.knows_all(thread, bag)) {
+                    Bag::settle(bag, thread);
                     clock.orders().read(addr, bag);
                 }
             }
@@ -192,7 +196,7 @@ impl Audit {
         let (release, of_release) = release.unwrap_or((message.site, message.scope));
         let Some(release) = of(release) else { return };
         let attempt = Attempt { release: (release, of_release), acquire: (*what, scope) };
-        let missed: Vec<Missed> = message.bag.all().map(|known| Missed { known: Arc::clone(known), attempt }).collect();
+        let missed: Vec<Missed> = message.bag.all().map(|told| Missed { known: told.whole(), attempt }).collect();
         let acquires = matches!(what.order, Order::Acquire | Order::AcqRel | Order::Sc);
         if let Some(clock) = self.clock(now.access.thread) {
             if acquires { clock.miss(&missed) } else { clock.orders().narrow = missed }
@@ -206,8 +210,8 @@ impl Audit {
         let of_old = self.shadow.page(addr).message(addr).filter(|m| m.bytes == bytes).map(|m| (m.scope, m.writer.cta));
         let continues = now.reads && of_old.is_some_and(|of| self.mutual((scope, thread.cta), of));
         if matches!(what.order, Order::Release | Order::AcqRel | Order::Sc) {
-            let known = self.snapshot(thread);
-            let released = Released { known, scope, site: now.site };
+            let told = self.snapshot(thread);
+            let released = Released { told, scope, site: now.site };
             if let Some(clock) = self.clock(thread) {
                 let on = clock.orders().on.entry(addr).or_default();
                 on.retain(|r| r.scope > scope);
@@ -228,10 +232,10 @@ impl Audit {
             && page.messages.len() == 1
             && let Some(m) = page.messages.get_mut(&addr)
         {
-            let is_new = |r: &Released| !m.bag.holds(&r.known, r.scope, thread, cluster);
+            let is_new = |r: &Released| !m.bag.holds(&r.told, r.scope, thread, cluster);
             if own().any(is_new) || own().last().is_some_and(|r| m.bag.from != Some((r.site, r.scope))) {
                 let bag = Arc::make_mut(&mut m.bag);
-                own().for_each(|r| bag.put(&r.known, r.scope, thread, cluster, r.site));
+                own().for_each(|r| bag.put(&r.told, r.scope, thread, cluster, r.site));
                 bag.prune(|cta| ctas.has(cta));
             }
             if ends {
@@ -249,7 +253,7 @@ impl Audit {
         let (mut bag, mut done) = old.map_or_else(Default::default, |m| (m.bag, m.done));
         if own().next().is_some() {
             let bag = Arc::make_mut(&mut bag);
-            own().for_each(|r| bag.put(&r.known, r.scope, thread, cluster, r.site));
+            own().for_each(|r| bag.put(&r.told, r.scope, thread, cluster, r.site));
             bag.prune(|cta| ctas.has(cta));
         }
         if !bag.is_empty() {
