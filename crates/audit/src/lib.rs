@@ -24,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+mod again;
 mod bag;
 mod checks;
 mod clock;

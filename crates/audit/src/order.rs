@@ -7,6 +7,7 @@ use handloom_diag::Span;
 use handloom_diag::hash::FastMap;
 use handloom_ir::types::{Order, Scope};
 
+use crate::again::{Again, Step};
 use crate::bag::{Bag, Domain};
 use crate::checks::{Check, Checks};
 use crate::clock::{Clock, Missed};
@@ -92,6 +93,8 @@ pub struct Audit {
     pub(crate) waits: Option<Waits>,
     /// Something was released in the op that runs, so that what follows is later.
     pub(crate) has_released: bool,
+    /// What the thread that runs does again and again.
+    pub(crate) again: Again,
     gave_up: Option<String>,
     events: Vec<Event>,
 }
@@ -125,6 +128,7 @@ impl Audit {
             follows_proxies: false,
             waits: checks.has(Check::Sync).then(Waits::default),
             has_released: false,
+            again: Again::default(),
             gave_up: None,
             events: Vec::new(),
         }
@@ -167,6 +171,7 @@ impl Audit {
 
     /// Takes the events so far, if they are kept.
     pub fn take_events(&mut self) -> Vec<Event> {
+        self.interrupt();
         std::mem::take(&mut self.events)
     }
 
@@ -217,6 +222,7 @@ impl Audit {
 
     /// A block starts. `cluster`: the number of its cluster, if it is one of several blocks; `shared`: address and bytes of its shared memory, which holds nothing of others.
     pub fn start_cta(&mut self, cta: u64, threads: u32, cluster: Option<u32>, shared: (u64, u64)) {
+        self.interrupt();
         if self.checks == Checks::default() {
             return;
         }
@@ -240,6 +246,7 @@ impl Audit {
 
     /// A block has ended.
     pub fn end_cta(&mut self, cta: u64) {
+        self.interrupt();
         let Ok(number) = u32::try_from(cta) else { return };
         if let Some(ended) = self.ctas.remove(number) {
             self.leaves_cluster(number, &ended);
@@ -253,6 +260,7 @@ impl Audit {
 
     /// A range is other memory from now on: nobody has touched it.
     pub fn renew(&mut self, addr: u64, bytes: u64) {
+        self.interrupt();
         self.settle_range(addr, bytes);
         self.shadow.renew(addr, bytes);
     }
@@ -265,6 +273,13 @@ impl Audit {
                 self.options.room >> 20
             ));
         }
+        if !self.ends_again() {
+            self.end_step();
+        }
+    }
+
+    /// The op is over, as far as order goes.
+    pub(crate) fn end_step(&mut self) {
         if std::mem::take(&mut self.has_released) {
             self.tick();
         }
@@ -327,6 +342,13 @@ impl Audit {
 
     /// A thread executes a fence.
     pub fn fence(&mut self, who: Thread, site: u32, order: Order, scope: Scope) {
+        if !self.is_again(who, Step::Fence(site, order, scope)) {
+            self.pass_fence(who, site, order, scope);
+        }
+    }
+
+    /// The same, which is looked at now.
+    pub(crate) fn pass_fence(&mut self, who: Thread, site: u32, order: Order, scope: Scope) {
         self.keep(|_| Event::Fence { who, order, scope });
         self.goes_on(who);
         if !self.has_races() {
@@ -380,6 +402,7 @@ impl Audit {
 
     /// Lanes of a warp arrive at a barrier of their block and do not wait for it.
     pub fn arrive(&mut self, cta: u64, id: u32, warp: usize, lanes: u32) {
+        self.interrupt();
         let Ok(cta) = u32::try_from(cta) else { return };
         self.keep(|_| Event::Arrive { cta, id, warp, lanes });
         if !self.has_races() {
@@ -399,6 +422,7 @@ impl Audit {
 
     /// A barrier of a block is met.
     pub fn barrier(&mut self, cta: u64, met: &Met) {
+        self.interrupt();
         let Ok(number) = u32::try_from(cta) else { return };
         self.keep(|_| Event::Barrier { cta: number, met: met.clone() });
         if !self.has_races() {
@@ -444,6 +468,7 @@ impl Audit {
 
     /// Lanes of a warp have met at `bar.warp.sync`. `live`: those that have not exited.
     pub fn warp_barrier(&mut self, cta: u64, warp: usize, lanes: u32, live: u32) {
+        self.interrupt();
         let Ok(number) = u32::try_from(cta) else { return };
         self.keep(|_| Event::WarpBarrier { cta: number, warp, lanes });
         if !self.has_races() {
@@ -465,6 +490,7 @@ impl Audit {
 
     /// Lanes of a warp arrive at a phase of the barrier of their cluster. `releases`: what they did is told; else only what their fences have released.
     pub fn cluster_arrive(&mut self, cta: u64, phase: u64, warp: usize, lanes: u32, releases: bool) {
+        self.interrupt();
         let Ok(number) = u32::try_from(cta) else { return };
         self.keep(|_| Event::ClusterArrive { cta: number, phase, warp, lanes, releases });
         if !self.has_races() {
@@ -489,6 +515,7 @@ impl Audit {
 
     /// A thread has waited for a phase of the barrier of its cluster.
     pub fn cluster_wait(&mut self, who: Thread, phase: u64) {
+        self.interrupt();
         self.keep(|_| Event::ClusterWait { who, phase });
         self.goes_on(who);
         if !self.has_races() {
@@ -511,6 +538,7 @@ impl Audit {
 
     /// A thread makes an `mbarrier` object invalid.
     pub fn invalidate(&mut self, object: u64, by: (Span, Thread)) {
+        self.interrupt();
         if let Some(waits) = &mut self.waits {
             waits.overwritten((object, 8), by);
         }

@@ -78,6 +78,7 @@ pub struct Begun {
 impl Audit {
     /// Proxy fences are told of this launch. Else none is missed.
     pub fn follow_proxies(&mut self, follows: bool) {
+        self.interrupt();
         self.follows_proxies = follows;
     }
 
@@ -87,6 +88,7 @@ impl Audit {
 
     /// A thread executes a proxy fence.
     pub fn proxy_fence(&mut self, who: Thread, fence: ProxyFence) {
+        self.interrupt();
         if !self.has_races() || self.has_given_up() {
             return;
         }
@@ -101,6 +103,7 @@ impl Audit {
 
     /// A thread begins something whose accesses, by another proxy, may come later. They name it by the number that this gives.
     pub fn begin(&mut self, who: Thread) -> u32 {
+        self.interrupt();
         if !self.has_races() || !self.follows_proxies || self.has_given_up() {
             return 0;
         }

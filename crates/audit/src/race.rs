@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use handloom_ir::types::{Order, Scope, StateSpace};
 
+use crate::again::Step;
 use crate::bag::{Bag, Message};
 use crate::checks::Check;
 use crate::clock::{Clock, Missed, Released};
@@ -29,6 +30,13 @@ pub(crate) struct Now {
 impl Audit {
     /// Accesses of a warp by one op, one after the other: the same as [`access`](Audit::access) of each.
     pub fn accesses(&mut self, site: u32, all: &[Access]) {
+        // Who holds a lock has something to tell.
+        if let [one] = all
+            && self.clock_of(one.thread).is_some_and(|clock| clock.orders.is_some())
+        {
+            return self.access(site, *one);
+        }
+        self.interrupt();
         let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
         let strength = self.strength(&what).filter(|_| what.order == Order::Relaxed && what.proxy == Proxy::Generic);
         let room = self.options.room.saturating_sub(3 * 32 * 8 * Shadow::PAGE_COST);
@@ -52,7 +60,7 @@ impl Audit {
     fn is_relaxed(&mut self, site: u32, what: &Site, strength: Scope, access: Access) -> bool {
         let Access { thread, addr, bytes, .. } = access;
         let tells = |clock: &Clock| clock.orders.is_some() || self.sequence.concerns(clock.passed(), addr);
-        if !self.shadow.page(addr).messages.is_empty() || self.clock_of(thread).is_none_or(tells) {
+        if !self.shadow.page(addr).messages.spare(addr, bytes) || self.clock_of(thread).is_none_or(tells) {
             return false;
         }
         let does = if access.failed { Does::Read } else { what.does };
@@ -76,13 +84,16 @@ impl Audit {
 
     /// A thread accesses memory. Accesses of one op of a warp come one after the other, and are followed by [`end_op`](Audit::end_op).
     pub fn access(&mut self, site: u32, access: Access) {
-        self.look_at(site, access, true);
+        if !self.is_again(access.thread, Step::Access(site, access)) {
+            self.look_at(site, access, true);
+        }
     }
 
     /// The same. `quick`: what is quickly seen to be no race is not looked at by all rules.
     pub(crate) fn look_at(&mut self, site: u32, access: Access, quick: bool) {
         let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
-        if let Some(mut misuse) = self.waits.as_mut().and_then(|waits| waits.access(&what, &access)) {
+        let waits = self.waits.as_mut().filter(|waits| waits.concerns(&access));
+        if let Some(mut misuse) = waits.and_then(|waits| waits.access(&what, &access)) {
             let offset = |addr| self.shared_offset(access.thread.cta, addr).unwrap_or(addr);
             misuse.object = misuse.object.map(|(addr, _)| (addr, offset(addr)));
             self.misuses().into_iter().for_each(|all| all.add(misuse.clone()));
@@ -155,7 +166,7 @@ impl Audit {
         if let Some((_, of, cta)) = found {
             let reaches = self.mutual((scope, thread.cta), (of, cta));
             let Audit { shadow, ctas, .. } = self;
-            let message = shadow.page(addr).messages.get_mut(&addr);
+            let message = shadow.page(addr).messages.get_mut(addr);
             if !reaches {
                 let message = message.map(|m| {
                     Bag::settle(&mut m.bag, thread);
@@ -227,10 +238,10 @@ impl Audit {
         let is_step = what.does == Does::Step;
         let ends = is_step && now.access.turn != Turn::Arrives;
         let site = now.site;
-        // Mostly one location of a page is strong, and what it tells goes on.
+        // Mostly what a location tells goes on.
         if continues
-            && page.messages.len() == 1
-            && let Some(m) = page.messages.get_mut(&addr)
+            && !page.messages.has_others(addr, bytes)
+            && let Some(m) = page.messages.get_mut(addr)
         {
             let is_new = |r: &Released| !m.bag.holds(&r.told, r.scope, thread, cluster);
             if own().any(is_new) || own().last().is_some_and(|r| m.bag.from != Some((r.site, r.scope))) {
@@ -405,6 +416,7 @@ impl Audit {
 
     /// `class`: if it is not one of those that two accesses make by themselves.
     pub(crate) fn tell_race(&mut self, now: &Now, e: Entry, unordered: u32, addr: u64, class: Option<Class>) {
+        self.again.found();
         let me = now.access.thread;
         let lane = u8::try_from(unordered.trailing_zeros() & 31).unwrap_or(0);
         let them = Thread { cta: e.cta(), warp: e.warp(), lane };
@@ -471,13 +483,7 @@ fn explained(clock: &Clock, e: Entry, lane: u8) -> Option<Attempt> {
 /// What strong writes told at bytes that are written anew.
 pub(crate) fn overwrite(page: &mut Page, addr: u64, bytes: u8) {
     page.is_written = true;
-    if page.messages.is_empty() {
-        return;
-    }
-    let reach = addr.saturating_sub(15)..addr + u64::from(bytes);
-    let hit: Vec<u64> =
-        page.messages.range(reach).filter(|(at, m)| **at + u64::from(m.bytes) > addr).map(|(at, _)| *at).collect();
-    hit.iter().for_each(|at| drop(page.messages.remove(at)));
+    page.messages.forget(addr, bytes);
 }
 
 #[cfg(test)]

@@ -108,8 +108,9 @@ impl Audit {
         if let ([lane], [_]) = (row.lanes, row.parts)
             && self.times_of(row.cta, row.first / 32).is_none()
         {
-            return self.look_at(site, row.access(*lane, 0), true);
+            return self.access(site, row.access(*lane, 0));
         }
+        self.interrupt();
         if self.options.keeps_events {
             row.all().for_each(|access| self.keep(|_| Event::Access { site: what, access }));
         }

@@ -6,8 +6,7 @@
 //! A *line* of 32 granules has rows of lanes instead as long as that says all (`line`).
 
 mod chain;
-
-use std::collections::BTreeMap;
+mod messages;
 
 use handloom_diag::hash::FastMap;
 
@@ -17,6 +16,7 @@ use crate::later::{Head, Read};
 use crate::line::{LINE, Line, LineRow};
 pub use chain::{Added, Knows};
 use chain::{TURNS, Turn, node};
+use messages::Messages;
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
@@ -151,7 +151,7 @@ pub struct Page {
     /// By line; none if no row was kept.
     lines: Box<[Line]>,
     /// What strong writes in it tell, by address.
-    pub messages: BTreeMap<u64, Message>,
+    pub messages: Messages,
     /// Reads that were put off, none of them once it is written.
     pub later: Vec<Read>,
     /// Somebody has written it.
@@ -164,7 +164,7 @@ impl Page {
             cells: Box::default(),
             exact: 0,
             lines: Box::default(),
-            messages: BTreeMap::new(),
+            messages: Messages::default(),
             later: Vec::new(),
             is_written: false,
         }
@@ -173,7 +173,7 @@ impl Page {
     /// What a strong write to an address tells.
     #[inline]
     pub fn message(&self, addr: u64) -> Option<&Message> {
-        if self.messages.is_empty() { None } else { self.messages.get(&addr) }
+        self.messages.get(addr)
     }
 }
 
@@ -477,7 +477,7 @@ impl Shadow {
         while at < end {
             if self.places.contains_key(&(at / PAGE)) {
                 self.write(at, &[]);
-                self.page(at).messages.remove(&at);
+                self.page(at).messages.forget(at, 4);
                 at += 4;
             } else {
                 at = (at / PAGE + 1) * PAGE;

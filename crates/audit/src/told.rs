@@ -103,10 +103,7 @@ impl Told {
             return false;
         }
         // Who knows of a thread by itself knows all that it knew then.
-        if mark.is_first
-            && more.time_of(who) >= until
-            && more.has_fences(self.more.as_deref(), mark.own, own)
-        {
+        if mark.is_first && more.time_of(who) >= until && more.has_fences(self.more.as_deref(), mark.own, own) {
             return true;
         }
         more.has(&self.whole(), own)
