@@ -41,6 +41,12 @@ pub(crate) struct Again {
 }
 
 impl Again {
+    /// Whether rounds are counted.
+    #[inline]
+    pub(crate) fn is_counting(&self) -> bool {
+        self.left.is_some()
+    }
+
     /// Something was found: it is to be found as often as it is done.
     pub(crate) fn found(&mut self) {
         self.alike = 0;
@@ -200,7 +206,7 @@ mod tests {
                 audit.end_op();
                 audit.accesses(give, &[access(64)]);
                 audit.end_op();
-                counted.push(audit.again.left.is_some());
+                counted.push(audit.again.is_counting());
             }
             assert_eq!(counted, [false, false, false, true, true, true, true, true, true]);
         }

@@ -47,6 +47,8 @@ pub struct Clock {
     pub unheard: Number,
     /// The last one of which it had heard when it executed its last fence, and the scope of that.
     pub took: Option<(Number, Scope)>,
+    /// When it last learned something: of what others did later it knows nothing.
+    pub until: Time,
     /// How often it has learned something: as long as that is the same, the same of others comes before what it does.
     pub learned: u32,
     /// It has read something by a strong access, and so may have been told something.
@@ -96,6 +98,9 @@ impl Clock {
         let near = OnceCell::new();
         move |e: Entry| {
             let left = self.left(me, e);
+            if left != 0 && e.time > self.until {
+                return false;
+            }
             let knows = |more| near.get_or_init(|| Known::near(more, me.cta)).knows(e.cta(), e.warp(), left, e.time);
             left == 0 || self.more.as_deref().is_some_and(knows)
         }
@@ -169,15 +174,15 @@ impl Clock {
 
     /// Whether it knows all that others released.
     pub fn knows(&self, me: Thread, told: &Told) -> bool {
-        told.is_known(self.more.as_deref(), Some(&self.own(me)))
+        told.is_before(me, self.until) && told.is_known(self.more.as_deref(), Some(&self.own(me)))
     }
 
     /// Takes over what others know.
-    pub fn learn(&mut self, me: Thread, told: &Told) {
+    pub fn learn(&mut self, me: Thread, told: &Told, now: Time) {
         if self.knows(me, told) {
             return;
         }
-        self.learned += 1;
+        self.learns(now);
         match &mut self.more {
             None => self.more = Some(told.whole()),
             Some(more) => Known::learn(more, &told.whole()),
@@ -187,6 +192,12 @@ impl Clock {
     /// All of its block meet.
     pub fn meet(&mut self, now: Time) {
         (self.cta, self.warp) = (now, now);
+        self.learns(now);
+    }
+
+    /// It learns something.
+    pub fn learns(&mut self, now: Time) {
+        self.until = now;
         self.learned += 1;
     }
 
@@ -315,7 +326,7 @@ mod tests {
                         if random(2) == 0 {
                             told.settle();
                         }
-                        clocks[me].learn(all[me], told);
+                        clocks[me].learn(all[me], told, now);
                         join(&mut plain[me], times);
                     }
                     6 => {
@@ -337,8 +348,9 @@ mod tests {
                         warp.for_each(|t| times[t] = now);
                         let more: Vec<Arc<Known>> = left.iter().filter_map(|t| clocks[*t].more.clone()).collect();
                         for t in left {
-                            more.iter().for_each(|known| clocks[t].learn(all[t], &Arc::clone(known).into()));
+                            more.iter().for_each(|known| clocks[t].learn(all[t], &Arc::clone(known).into(), now));
                             clocks[t].warp = now;
+                            clocks[t].learns(now);
                             plain[t].clone_from(&times);
                         }
                         now += 1;

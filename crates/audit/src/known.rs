@@ -365,6 +365,12 @@ impl Known {
         lanes.map_or(lately, |times| times[usize::from(who.lane & 31)].max(lately))
     }
 
+    /// The last release that came into it: whose, and when.
+    #[inline]
+    pub fn last(&self) -> Option<(Thread, Time)> {
+        self.last.map(|last| (last.who, last.time))
+    }
+
     /// The last fence of sequential consistency before it.
     pub fn passed(&self) -> Number {
         self.fences.0

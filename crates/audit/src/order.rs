@@ -384,14 +384,14 @@ impl Audit {
 
     /// A thread takes what its scope lets it take. Says whether that was all.
     pub(crate) fn acquire(&mut self, who: Thread, site: u32, scope: Scope, bag: &Bag) -> bool {
-        let cluster = self.cluster(who);
+        let (cluster, now) = (self.cluster(who), self.now);
         let site_of = |number: u32| usize::try_from(number).ok().and_then(|i| self.sites.get(i)).copied();
         let attempt = bag.from.and_then(|(from, of)| {
             let (release, acquire) = ((site_of(from)?, of), (site_of(site)?, scope));
             Some(Attempt { release, acquire })
         });
         let Some(clock) = self.clock(who) else { return true };
-        bag.take(scope, who, cluster).for_each(|told| clock.learn(who, told));
+        bag.take(scope, who, cluster).for_each(|told| clock.learn(who, told, now));
         // What is known by now explains nothing.
         let left: Vec<&Told> = bag.left(scope, who, cluster).filter(|told| !clock.knows(who, told)).collect();
         let missed = |attempt| left.iter().map(|told| Missed { known: told.whole(), attempt }).collect();
@@ -447,7 +447,7 @@ impl Audit {
                     all.join(more);
                     Some(all)
                 });
-                meet(cta, &all, |clock, _| clock.meet(now), told);
+                meet(cta, &all, now, |clock, _| clock.meet(now), told);
             }
             arrived => {
                 let mut known = arrived.unwrap_or_default().known;
@@ -459,7 +459,7 @@ impl Audit {
                 met.waited.iter().for_each(|(warp, lanes)| {
                     known.learn_lanes(number, warp_number(*warp), *lanes, now);
                 });
-                meet(cta, &all, |_, _| {}, Some(known));
+                meet(cta, &all, now, |_, _| {}, Some(known));
             }
         }
         all.iter().for_each(|who| self.goes_on(*who));
@@ -478,11 +478,11 @@ impl Audit {
         let Some(cta) = self.ctas.get_mut(number) else { return };
         let all: Vec<Thread> = threads(number, warp, lanes).collect();
         if live & !lanes == 0 {
-            meet(cta, &all, |clock, _| clock.warp = now, None);
+            meet(cta, &all, now, |clock, _| clock.warp = now, None);
         } else {
             let mut known = Known::default();
             known.learn_lanes(number, warp_number(warp), lanes, now);
-            meet(cta, &all, |_, _| {}, Some(known));
+            meet(cta, &all, now, |_, _| {}, Some(known));
         }
         all.iter().for_each(|who| self.goes_on(*who));
         self.tick();
@@ -523,11 +523,11 @@ impl Audit {
         }
         let cluster = self.cluster(who);
         let number = self.cluster_of(who.cta);
-        let Audit { phases, ctas, .. } = self;
+        let Audit { phases, ctas, now, .. } = self;
         let Some(bag) = phases.get_mut(&(number, phase)) else { return };
         Bag::settle(bag, who);
         if let Some(clock) = ctas.get_mut(who.cta).and_then(|cta| cta.clock_mut(who)) {
-            bag.take(Scope::Cluster, who, cluster).for_each(|told| clock.learn(who, told));
+            bag.take(Scope::Cluster, who, cluster).for_each(|told| clock.learn(who, told, *now));
         }
     }
 
@@ -588,7 +588,7 @@ fn warp_number(warp: usize) -> u8 {
 }
 
 /// Threads of a block come to know what each of them knows, and `told`. `step`: what a clock says after that.
-fn meet(cta: &mut Cta, all: &[Thread], step: impl Fn(&mut Clock, Thread), told: Option<Known>) {
+fn meet(cta: &mut Cta, all: &[Thread], now: Time, step: impl Fn(&mut Clock, Thread), told: Option<Known>) {
     for who in all {
         if let Some(known) = cta.alike.get_mut(usize::from(who.warp)) {
             *known = Alike::Unseen;
@@ -635,7 +635,7 @@ fn meet(cta: &mut Cta, all: &[Thread], step: impl Fn(&mut Clock, Thread), told: 
     for who in all {
         let Some(clock) = cta.clocks.get_mut(number(who)) else { continue };
         clock.cta = clock.cta.max(latest);
-        clock.learned += 1;
+        clock.learns(now);
         step(clock, *who);
         if let Some(joined) = &joined {
             clock.more = Some(Arc::clone(joined));

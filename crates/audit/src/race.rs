@@ -60,7 +60,7 @@ impl Audit {
     fn is_relaxed(&mut self, site: u32, what: &Site, strength: Scope, access: Access) -> bool {
         let Access { thread, addr, bytes, .. } = access;
         let tells = |clock: &Clock| clock.orders.is_some() || self.sequence.concerns(clock.passed(), addr);
-        if !self.shadow.page(addr).messages.spare(addr, bytes) || self.clock_of(thread).is_none_or(tells) {
+        if self.clock_of(thread).is_none_or(tells) || !self.shadow.page(addr).messages.spare(addr, bytes) {
             return false;
         }
         let does = if access.failed { Does::Read } else { what.does };

@@ -1,5 +1,6 @@
 //! Accesses of a warp by one instruction, told at once. What is remembered and found is the same as of the lanes one by one.
 
+use crate::again::Step;
 use crate::checks::Check;
 use crate::clock::Clock;
 use crate::event::{Access, Does, Event, Proxy, Thread, Turn};
@@ -91,6 +92,14 @@ impl Row<'_> {
 impl Audit {
     /// Lanes of a warp load or store: the same as [`access`](Audit::access) of each scalar of each lane in turn.
     pub fn row(&mut self, site: u32, row: &Row<'_>) {
+        if let ([lane], [_]) = (row.lanes, row.parts)
+            && self.again.is_counting()
+        {
+            let access = row.access(*lane, 0);
+            if self.is_again(access.thread, Step::Access(site, access)) {
+                return;
+            }
+        }
         if self.has_given_up() || !self.checks.has(Check::Race) {
             return;
         }

@@ -131,7 +131,7 @@ impl Audit {
             sequence.take(heard, scope, who, cluster, |told| {
                 if !clock.knows(who, told) {
                     told.settle();
-                    clock.learn(who, told);
+                    clock.learn(who, told, now);
                 }
             });
         }

@@ -89,6 +89,16 @@ impl Told {
         self.mark.is_some_and(|mark| mark.own.who != asks)
     }
 
+    /// Whether it may be known to a thread that has learned nothing since a time.
+    #[inline]
+    pub fn is_before(&self, me: Thread, until: Time) -> bool {
+        let last = match (&self.mark, &self.more) {
+            (Some(mark), _) => Some((mark.own.who, mark.own.until)),
+            (None, more) => more.as_ref().and_then(|more| more.last()),
+        };
+        last.is_none_or(|(who, time)| who == me || time <= until)
+    }
+
     /// Whether somebody knows all of it who knows so much of others, and is one who has done something until a time.
     pub fn is_known(&self, more: Option<&Known>, own: Option<&Own>) -> bool {
         let Some(mark) = &self.mark else {
