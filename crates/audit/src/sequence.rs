@@ -6,7 +6,7 @@
 //! is as good, and there the two fences keep nothing apart.
 //!
 //! Fences are counted as they come. Everything that is known goes along with the number of the last fence before it, and with that of the last fence of
-//! which something was heard so ([`Known`]). Choice: who heard of a fence counts as having heard of all that ran before it.
+//! which something was heard so ([`Told`]). Choice: who heard of a fence counts as having heard of all that ran before it.
 
 use std::collections::BTreeMap;
 
