@@ -69,9 +69,9 @@ impl Launch {
         self.audit.end_op();
     }
 
-    /// A thread does its next step, if it can.
-    fn step(&mut self, who: Thread) {
-        let Some(step) = self.running.get(&who).and_then(|steps| steps.front()).copied() else { return };
+    /// A thread does its next step, if it can. Says whether.
+    fn step(&mut self, who: Thread) -> bool {
+        let Some(step) = self.running.get(&who).and_then(|steps| steps.front()).copied() else { return false };
         let lock = |i: usize| LOCKS + 4 * u64::try_from(i).unwrap();
         match step {
             Step::Access(does, order, scope, addr) => self.access(who, (does, order, scope), addr, false),
@@ -79,7 +79,7 @@ impl Launch {
                 let failed = self.held[i].is_some();
                 self.access(who, (Does::Update, Order::Relaxed, scope), lock(i), failed);
                 if failed {
-                    return;
+                    return false;
                 }
                 self.held[i] = Some(who);
             }
@@ -93,7 +93,7 @@ impl Launch {
                 self.audit.end_op();
             }
         }
-        self.running.get_mut(&who).and_then(VecDeque::pop_front);
+        self.running.get_mut(&who).and_then(VecDeque::pop_front).is_some()
     }
 }
 
@@ -119,6 +119,7 @@ fn life(rng: &mut Rng, is_sound: bool) -> VecDeque<Step> {
         if rng.one_in(8) {
             all.push_back(Step::Access(Does::Reduce, Order::Relaxed, Scope::Gpu, LOCKS + 128));
         }
+        let start = all.len();
         all.push_back(Step::Take(Scope::Gpu, i));
         all.extend(fence(rng));
         all.push_back(Step::Access(Does::Read, Order::Weak, Scope::Gpu, at));
@@ -128,6 +129,18 @@ fn life(rng: &mut Rng, is_sound: bool) -> VecDeque<Step> {
         all.push_back(Step::Access(Does::Write, Order::Weak, Scope::Gpu, at));
         all.extend(fence(rng));
         all.push_back(Step::Give(Scope::Gpu, i));
+        // Again and again, all of it or what comes after the flag.
+        if rng.one_in(8) {
+            let start = if rng.one_in(2) { start } else { 0 };
+            let round: Vec<Step> = all.iter().skip(start).copied().collect();
+            let part = if is_sound { 0 } else { rng.below(round.len()) };
+            let n = rng.below(9) * round.len() + part;
+            all.extend(round.into_iter().cycle().take(n));
+            // Nobody leaves with a lock.
+            if part > 0 {
+                all.extend([0, 1].map(|i| Step::Give(Scope::Gpu, i)));
+            }
+        }
     }
     all
 }
@@ -156,8 +169,14 @@ fn run(seed: u64, keeps_events: bool) -> (Vec<Finding>, Vec<Event>, usize) {
             break;
         }
         let who = *rng.pick(&all);
-        // A thread goes on for a while.
-        (0..1 + rng.below(6)).for_each(|_| launch.step(who));
+        // A thread goes on for a while, or for long; who waits asks a few times.
+        let (most, mut asked) = (if rng.one_in(4) { 200 } else { 6 }, 0);
+        for _ in 0..1 + rng.below(most) {
+            asked += usize::from(!launch.step(who));
+            if asked > 3 {
+                break;
+            }
+        }
         if rng.one_in(40) {
             launch.audit.barrier(who.cta.into(), &whole);
         }

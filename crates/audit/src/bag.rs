@@ -9,7 +9,7 @@ use std::sync::Arc;
 use handloom_ir::types::Scope;
 
 use crate::event::Thread;
-use crate::known::Known;
+use crate::told::Told;
 
 /// As many domains are no reason to look for those of whom none is left.
 const FEW: usize = 8;
@@ -43,7 +43,7 @@ impl Domain {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Bag {
     /// In the order of domains, of which there are few.
-    domains: Vec<(Domain, Arc<Known>)>,
+    domains: Vec<(Domain, Told)>,
     /// The site of a release in it and its scope, for explanations.
     pub from: Option<(u32, Scope)>,
 }
@@ -55,26 +55,26 @@ impl Bag {
     }
 
     /// Adds what one knew who tells a domain.
-    pub fn tell(&mut self, domain: Domain, known: &Arc<Known>) {
-        self.put_in(domain, known);
+    pub fn tell(&mut self, domain: Domain, told: &Told) {
+        self.put_in(domain, told);
     }
 
     /// Adds what a thread knew when it released with a scope at a site.
-    pub fn put(&mut self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: Option<u32>, site: u32) {
+    pub fn put(&mut self, told: &Told, scope: Scope, who: Thread, cluster: Option<u32>, site: u32) {
         for domain in Domain::within(scope, who, cluster) {
-            self.put_in(domain, known);
+            self.put_in(domain, told);
         }
         self.from = Some((site, scope));
     }
 
     /// Whether it says already what a thread knew that releases with a scope.
-    pub fn holds(&self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: Option<u32>) -> bool {
-        Domain::within(scope, who, cluster).all(|domain| self.of(&domain).is_some_and(|there| there.has(known)))
+    pub fn holds(&self, told: &Told, scope: Scope, who: Thread, cluster: Option<u32>) -> bool {
+        Domain::within(scope, who, cluster).all(|domain| self.of(&domain).is_some_and(|there| there.has(told)))
     }
 
     /// Whether it says all that another one says.
     pub fn includes(&self, other: &Bag) -> bool {
-        let has = |(domain, known): &(Domain, Arc<Known>)| self.of(domain).is_some_and(|there| there.has(known));
+        let has = |(domain, told): &(Domain, Told)| self.of(domain).is_some_and(|there| there.has(told));
         (self.from.is_some() || other.from.is_none()) && other.domains.iter().all(has)
     }
 
@@ -82,43 +82,50 @@ impl Bag {
     pub fn prune(&mut self, runs: impl Fn(u32) -> bool) {
         let n = self.domains.len();
         let Some(all) = self.of(&Domain::All).filter(|_| n >= FEW && n.is_power_of_two()).cloned() else { return };
-        self.domains.retain(|(domain, known)| match domain {
-            Domain::Cta(cta) => runs(*cta) || !all.has(known),
+        self.domains.retain(|(domain, told)| match domain {
+            Domain::Cta(cta) => runs(*cta) || !all.has(told),
             Domain::Cluster(_) | Domain::All => true,
         });
     }
 
-    fn of(&self, domain: &Domain) -> Option<&Arc<Known>> {
-        self.domains.iter().find(|(d, _)| d == domain).map(|(_, known)| known)
+    /// Puts together what another thread released than one that asks, so that it is done once.
+    pub fn settle(bag: &mut Arc<Bag>, asks: Thread) {
+        if bag.all().any(|told| told.is_apart(asks)) {
+            Told::settle_all(Arc::make_mut(bag).domains.iter_mut().map(|(_, told)| told));
+        }
     }
 
-    fn put_in(&mut self, domain: Domain, known: &Arc<Known>) {
+    fn of(&self, domain: &Domain) -> Option<&Told> {
+        self.domains.iter().find(|(d, _)| d == domain).map(|(_, told)| told)
+    }
+
+    fn put_in(&mut self, domain: Domain, told: &Told) {
         match self.domains.binary_search_by_key(&domain, |(d, _)| *d) {
-            Err(place) => self.domains.insert(place, (domain, Arc::clone(known))),
-            Ok(place) => Known::learn(&mut self.domains[place].1, known),
+            Err(place) => self.domains.insert(place, (domain, told.clone())),
+            Ok(place) => self.domains[place].1.learn(told),
         }
     }
 
     /// Adds all of another one.
     pub fn join(&mut self, other: &Bag) {
-        other.domains.iter().for_each(|(domain, known)| self.put_in(*domain, known));
+        other.domains.iter().for_each(|(domain, told)| self.put_in(*domain, told));
         self.from = other.from.or(self.from);
     }
 
     /// What a thread takes that acquires with a scope.
-    pub fn take(&self, scope: Scope, who: Thread, cluster: Option<u32>) -> impl Iterator<Item = &Arc<Known>> {
+    pub fn take(&self, scope: Scope, who: Thread, cluster: Option<u32>) -> impl Iterator<Item = &Told> {
         Domain::within(scope, who, cluster).filter_map(|domain| self.of(&domain))
     }
 
     /// All that somebody may take.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Known>> {
-        self.domains.iter().map(|(_, known)| known)
+    pub fn all(&self) -> impl Iterator<Item = &Told> {
+        self.domains.iter().map(|(_, told)| told)
     }
 
     /// What it cannot take.
-    pub fn left(&self, scope: Scope, who: Thread, cluster: Option<u32>) -> impl Iterator<Item = &Arc<Known>> {
+    pub fn left(&self, scope: Scope, who: Thread, cluster: Option<u32>) -> impl Iterator<Item = &Told> {
         let mine = move |domain: &Domain| Domain::within(scope, who, cluster).any(|d| d == *domain);
-        self.domains.iter().filter(move |(domain, _)| !mine(domain)).map(|(_, known)| known)
+        self.domains.iter().filter(move |(domain, _)| !mine(domain)).map(|(_, told)| told)
     }
 }
 
@@ -144,13 +151,14 @@ pub struct Message {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::known::Known;
 
     #[test]
     fn scopes_must_include_each_other() {
         let who = |cta| Thread { cta, warp: 0, lane: 0 };
         let mut known = Known::default();
         known.learn_cta(0, 7);
-        let known = Arc::new(known);
+        let known = Told::from(Arc::new(known));
         let released = |scope| {
             let mut bag = Bag::default();
             bag.put(&known, scope, who(0), Some(0), 1);

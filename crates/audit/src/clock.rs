@@ -1,5 +1,6 @@
 //! What one thread knows, and what it has released and read that may still order something.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,9 +9,10 @@ use handloom_ir::types::Scope;
 use crate::bag::Bag;
 use crate::event::Thread;
 use crate::finding::Attempt;
-use crate::known::{Known, Time};
+use crate::known::{Known, Own, Time};
 use crate::sequence::Number;
 use crate::shadow::Entry;
+use crate::told::{Mark, Told};
 
 /// Most releases that are remembered because a scope was too narrow, for explanations only.
 const MOST_MISSED: usize = 8;
@@ -37,10 +39,18 @@ pub struct Clock {
     pub more: Option<Arc<Known>>,
     /// Made when the thread first releases or reads something strong, or a scope was too narrow.
     pub orders: Option<Box<Orders>>,
+    /// Its last fence of sequential consistency, if that is later than what is in `more`.
+    pub passed: Number,
     /// The last fence of sequential consistency of which it has heard, if that is later than what is in `more`.
     pub heard: Number,
     /// The number of its last fence, if that is of sequential consistency and nobody can have heard of it; else 0.
     pub unheard: Number,
+    /// The last one of which it had heard when it executed its last fence, and the scope of that.
+    pub took: Option<(Number, Scope)>,
+    /// When it last learned something: of what others did later it knows nothing.
+    pub until: Time,
+    /// How often it has learned something: as long as that is the same, the same of others comes before what it does.
+    pub learned: u32,
     /// It has read something by a strong access, and so may have been told something.
     pub has_asked: bool,
 }
@@ -49,7 +59,7 @@ pub struct Clock {
 #[derive(Clone, Debug)]
 pub struct Released {
     /// What the thread knew.
-    pub known: Arc<Known>,
+    pub told: Told,
     /// Of the fence or the operation.
     pub scope: Scope,
     /// Of the fence or the operation.
@@ -82,16 +92,17 @@ impl Clock {
         }
     }
 
-    /// The same, to be asked of several accesses.
+    /// Whether all of an access comes before what the thread does now, to be asked of several accesses.
     #[inline]
-    pub fn unordered_of_several(&self, me: Thread) -> impl Fn(Entry) -> u32 {
-        let more = self.more.as_ref().map(|more| more.near(me.cta));
+    pub fn orders_several(&self, me: Thread) -> impl Fn(Entry) -> bool {
+        let near = OnceCell::new();
         move |e: Entry| {
             let left = self.left(me, e);
-            match more {
-                Some(more) if left != 0 => more.unknown(e.cta(), e.warp(), left, e.time),
-                Some(_) | None => left,
+            if left != 0 && e.time > self.until {
+                return false;
             }
+            let knows = |more| near.get_or_init(|| Known::near(more, me.cta)).knows(e.cta(), e.warp(), left, e.time);
+            left == 0 || self.more.as_deref().is_some_and(knows)
         }
     }
 
@@ -118,51 +129,76 @@ impl Clock {
     }
 
     /// All that the thread knows and has done itself, to be released.
-    pub fn snapshot(&mut self, me: Thread, now: Time) -> Arc<Known> {
+    pub fn snapshot(&mut self, me: Thread, now: Time) -> Told {
         self.unheard = 0;
-        let mut known = self.more.as_ref().map_or_else(Known::default, |more| Known::clone(more));
-        self.release(&mut known, me, now);
-        Arc::new(known)
+        let mark = self.mark(me, now);
+        Told::new(self.more.as_ref(), mark)
     }
 
-    /// The same behind a fence of sequential consistency. The thread keeps what it releases, itself included, as what it knows of others.
-    pub fn pass(&mut self, me: Thread, now: Time, number: Number) -> Arc<Known> {
-        let mut more = self.more.take().unwrap_or_default();
-        let known = Arc::make_mut(&mut more);
-        known.pass(number);
-        self.unheard = number;
-        self.release(known, me, now);
-        self.more = Some(Arc::clone(&more));
-        more
-    }
-
-    /// Adds what the thread has done itself to what it knows of others.
-    fn release(&mut self, known: &mut Known, me: Thread, now: Time) {
+    /// What the thread has done itself, to be released.
+    fn mark(&mut self, me: Thread, now: Time) -> Mark {
         let is_first = self.released < now;
         self.released = now;
-        known.hear(known.heard().max(self.heard));
-        known.learn_cta(me.cta, self.cta);
-        known.learn_warp(me.cta, me.warp, self.warp);
-        known.learn_thread(me, now);
-        known.release(me, now, is_first);
+        let own = Own { until: now, ..self.own(me) };
+        Mark { own, cta: self.cta, warp: self.warp, learned: self.learned, is_first }
+    }
+
+    /// What it has done comes before what it does.
+    fn own(&self, me: Thread) -> Own {
+        Own { who: me, until: Time::MAX, fences: (self.passed, self.heard) }
+    }
+
+    /// A fence of a scope releases what the thread knows and has done. Those of its scope or a smaller one count no more.
+    pub fn release(&mut self, me: Thread, now: Time, scope: Scope, site: u32) -> &Told {
+        let mark = self.mark(me, now);
+        let Clock { more, orders, .. } = self;
+        let fences = &mut orders.get_or_insert_default().fences;
+        // Mostly there is one, and nothing has been learned since.
+        let is_renewed = match fences.as_mut_slice() {
+            [one] => one.scope <= scope && one.told.renew(&mark),
+            _ => false,
+        };
+        if !is_renewed {
+            fences.retain(|f| f.scope > scope);
+            fences.push(Released { told: Told::new(more.as_ref(), mark), scope, site });
+        }
+        let last = fences.len() - 1;
+        (fences[last].scope, fences[last].site) = (scope, site);
+        &fences[last].told
     }
 
     /// Whether a thread that asks again learns nothing from a bag, whatever its scope.
-    pub fn knows_all(&self, bag: &Bag) -> bool {
-        bag.all().all(|known| self.knows(known))
+    pub fn knows_all(&self, me: Thread, bag: &Bag) -> bool {
+        bag.all().all(|told| self.knows(me, told))
     }
 
     /// Whether it knows all that others released.
-    pub fn knows(&self, known: &Arc<Known>) -> bool {
-        self.more.as_ref().is_some_and(|more| more.has(known))
+    pub fn knows(&self, me: Thread, told: &Told) -> bool {
+        told.is_before(me, self.until) && told.is_known(self.more.as_deref(), Some(&self.own(me)))
     }
 
     /// Takes over what others know.
-    pub fn learn(&mut self, known: &Arc<Known>) {
-        match &mut self.more {
-            None => self.more = Some(Arc::clone(known)),
-            Some(more) => Known::learn(more, known),
+    pub fn learn(&mut self, me: Thread, told: &Told, now: Time) {
+        if self.knows(me, told) {
+            return;
         }
+        self.learns(now);
+        match &mut self.more {
+            None => self.more = Some(told.whole()),
+            Some(more) => Known::learn(more, &told.whole()),
+        }
+    }
+
+    /// All of its block meet.
+    pub fn meet(&mut self, now: Time) {
+        (self.cta, self.warp) = (now, now);
+        self.learns(now);
+    }
+
+    /// It learns something.
+    pub fn learns(&mut self, now: Time) {
+        self.until = now;
+        self.learned += 1;
     }
 
     /// What release patterns and barriers told, to be changed.
@@ -173,7 +209,7 @@ impl Clock {
     /// The last fence of sequential consistency that comes before what it does now.
     #[inline]
     pub fn passed(&self) -> Number {
-        self.more.as_ref().map_or(0, |more| more.passed())
+        self.more.as_ref().map_or(0, |more| more.passed()).max(self.passed)
     }
 
     /// The last one of which it has heard.
@@ -190,9 +226,18 @@ impl Clock {
         }
     }
 
-    /// Puts down with the rest of which fences it has heard, before others take over what it knows.
+    /// Whether it knows nothing but times of its block and its warp.
+    pub fn is_plain(&self) -> bool {
+        self.more.is_none() && self.passed == 0
+    }
+
+    /// Puts down with the rest which fences it has executed and of which it has heard, before others take over what it knows.
     pub fn settle(&mut self) {
         self.unheard = 0;
+        if self.passed > self.more.as_ref().map_or(0, |more| more.passed()) {
+            let passed = self.passed;
+            self.know().pass(passed);
+        }
         if self.heard > self.more.as_ref().map_or(0, |more| more.heard()) {
             let heard = self.heard;
             self.know().hear(heard);
@@ -225,18 +270,6 @@ impl Clock {
 }
 
 impl Orders {
-    /// A fence: those of its scope or a smaller one count no more.
-    pub fn fence(&mut self, new: Released) {
-        self.forget_fences(new.scope);
-        self.fences.push(new);
-    }
-
-    /// Fences of a scope or a smaller one count no more. Says whether there was no other one.
-    pub fn forget_fences(&mut self, scope: Scope) -> bool {
-        self.fences.retain(|f| f.scope > scope);
-        self.fences.is_empty()
-    }
-
     /// A strong read of a location found something.
     pub fn read(&mut self, addr: u64, bag: &Arc<Bag>) {
         match self.pending.iter_mut().find(|(a, _)| *a == addr) {
@@ -271,7 +304,7 @@ mod tests {
         for _ in 0..200 {
             let mut clocks = vec![Clock::default(); n];
             let mut plain = vec![vec![0; n]; n];
-            let mut released: Vec<(Arc<Known>, Vec<Time>)> = Vec::new();
+            let mut released: Vec<(Told, Vec<Time>)> = Vec::new();
             let mut now = 1;
             for _ in 0..120 {
                 let me = random(n);
@@ -279,18 +312,21 @@ mod tests {
                     0..3 => {
                         let mut times = plain[me].clone();
                         times[me] = now;
-                        let known = match random(2) {
+                        let told = match random(2) {
                             0 => clocks[me].snapshot(all[me], now),
-                            // A fence of sequential consistency, of which nobody hears.
-                            _ => clocks[me].pass(all[me], now, 1),
+                            _ => clocks[me].release(all[me], now, Scope::Gpu, 1).clone(),
                         };
-                        released.push((known, times));
+                        released.push((told, times));
                         // An op with several elements releases more than once at a time.
                         now += Time::try_from(random(2)).unwrap();
                     }
                     3..6 => {
-                        let Some((known, times)) = released.get(random(released.len().max(1))) else { continue };
-                        clocks[me].learn(known);
+                        let n = released.len().max(1);
+                        let Some((told, times)) = released.get_mut(random(n)) else { continue };
+                        if random(2) == 0 {
+                            told.settle();
+                        }
+                        clocks[me].learn(all[me], told, now);
                         join(&mut plain[me], times);
                     }
                     6 => {
@@ -298,8 +334,8 @@ mod tests {
                         let (Some((first, a)), Some((second, b))) = (released.first(), released.last()) else {
                             continue;
                         };
-                        let (mut both, mut times) = (Arc::clone(first), a.clone());
-                        Known::learn(&mut both, second);
+                        let (mut both, mut times) = (first.clone(), a.clone());
+                        both.learn(second);
                         join(&mut times, b);
                         released.push((both, times));
                     }
@@ -312,8 +348,9 @@ mod tests {
                         warp.for_each(|t| times[t] = now);
                         let more: Vec<Arc<Known>> = left.iter().filter_map(|t| clocks[*t].more.clone()).collect();
                         for t in left {
-                            more.iter().for_each(|known| clocks[t].learn(known));
+                            more.iter().for_each(|known| clocks[t].learn(all[t], &Arc::clone(known).into(), now));
                             clocks[t].warp = now;
+                            clocks[t].learns(now);
                             plain[t].clone_from(&times);
                         }
                         now += 1;

@@ -1,9 +1,10 @@
 //! Blocks of a cluster that end while others may still access their shared memory, which is gone then.
 
 use crate::checks::Check;
+use crate::ctas::Cta;
 use crate::event::{Access, Site, Thread};
 use crate::misuse::{Misuse, Wrong};
-use crate::order::{Audit, Cta};
+use crate::order::Audit;
 use crate::shadow::Entry;
 
 use handloom_ir::types::StateSpace;

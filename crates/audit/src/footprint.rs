@@ -28,6 +28,7 @@ impl Audit {
     ///
     /// What a write covers is not remembered; it conflicts with all that the write conflicts with.
     pub fn footprint(&mut self) -> Vec<Touched> {
+        self.interrupt();
         let mut open: [Option<Touched>; 4] = [None; 4];
         let mut all = Vec::new();
         self.settle_range(0, u64::MAX);

@@ -82,6 +82,26 @@ struct Last {
     is_all: bool,
 }
 
+/// What a thread has done itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Own {
+    /// The thread.
+    pub who: Thread,
+    /// Until when.
+    pub until: Time,
+    /// Its last fence of sequential consistency, and the last one of which it has heard.
+    pub fences: (Number, Number),
+}
+
+impl Own {
+    /// Whether it is the same thread as another one, or later.
+    #[inline]
+    pub fn has(&self, other: &Own) -> bool {
+        let has_fences = self.fences.0 >= other.fences.0 && self.fences.1 >= other.fences.1;
+        has_fences && self.who == other.who && self.until >= other.until
+    }
+}
+
 /// As many threads are in [`Lately`].
 const LATELY: usize = 8;
 
@@ -149,18 +169,23 @@ pub struct Near<'a> {
 }
 
 impl Near<'_> {
-    /// As [`Known::unknown`].
+    /// Whether all is known that lanes of a warp did at a time.
     #[inline]
-    pub fn unknown(&self, cta: u32, warp: u8, lanes: u32, time: Time) -> u32 {
-        if cta != self.cta {
-            return self.known.unknown(cta, warp, lanes, time);
-        }
-        let left = self.of.map_or(lanes, |of| of.unknown(warp, lanes, time));
-        if left == 0 || time > self.latest {
-            return left;
-        }
-        self.known.lately.unknown(cta, warp, left, time)
+    pub fn knows(&self, cta: u32, warp: u8, lanes: u32, time: Time) -> bool {
+        let left = if time > self.latest { lanes } else { self.known.lately.unknown(cta, warp, lanes, time) };
+        let of = if cta == self.cta { self.of } else { self.known.of(cta) };
+        left == 0 || of.is_some_and(|of| of.knows(warp, left, time))
     }
+}
+
+/// The lanes of a mask.
+#[inline]
+fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (mask != 0).then(|| usize::try_from(mask.trailing_zeros() & 31).unwrap_or(0));
+        mask &= mask.wrapping_sub(1);
+        lane
+    })
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -177,6 +202,17 @@ struct OfWarp {
 }
 
 impl OfCta {
+    /// Whether it says what lanes of a warp did at a time.
+    #[inline]
+    fn knows(&self, warp: u8, lanes: u32, time: Time) -> bool {
+        if time <= self.all {
+            return true;
+        }
+        let Some(of) = at(&self.warps, warp) else { return false };
+        let is_late = |times: &[Time; 32]| lanes_of(lanes).any(|lane| time > times[lane]);
+        time <= of.all || of.lanes.as_ref().is_some_and(|times| !is_late(times))
+    }
+
     /// Those among the lanes of a warp of whom it does not say what they did at a time.
     #[inline]
     fn unknown(&self, warp: u8, lanes: u32, time: Time) -> u32 {
@@ -188,16 +224,7 @@ impl OfCta {
             return 0;
         }
         let Some(times) = &of.lanes else { return lanes };
-        // Mostly it is asked of one lane.
-        let (mut late, mut left) = (0, lanes);
-        while left != 0 {
-            let lane = left.trailing_zeros();
-            if time > times[usize::try_from(lane & 31).unwrap_or(0)] {
-                late |= 1 << lane;
-            }
-            left &= left - 1;
-        }
-        late
+        lanes_of(lanes).filter(|lane| time > times[*lane]).fold(0, |late, lane| late | 1 << lane)
     }
 
     /// Whether it says all that another one says.
@@ -332,10 +359,16 @@ impl Known {
     }
 
     /// The time of a lane by itself until which it is known.
-    fn of_lane(&self, who: Thread) -> Time {
+    pub fn time_of(&self, who: Thread) -> Time {
         let lately = self.lately.of(who);
         let lanes = self.of(who.cta).and_then(|of| at(&of.warps, who.warp)?.lanes.as_ref());
         lanes.map_or(lately, |times| times[usize::from(who.lane & 31)].max(lately))
+    }
+
+    /// The last release that came into it: whose, and when.
+    #[inline]
+    pub fn last(&self) -> Option<(Thread, Time)> {
+        self.last.map(|last| (last.who, last.time))
     }
 
     /// The last fence of sequential consistency before it.
@@ -373,34 +406,53 @@ impl Known {
         Known { groups: Arc::clone(&self.groups), lately: self.lately, ..Known::default() }
     }
 
-    /// Whether it says all that another one says, so that [`learn`](Known::learn) changes nothing.
-    pub fn has(&self, other: &Arc<Known>) -> bool {
-        std::ptr::eq(self, Arc::as_ptr(other)) || self.includes(other)
+    /// Whether it says all that another one says, so that [`learn`](Known::learn) changes nothing. `own`: what the one who asks has done comes to it.
+    pub fn has(&self, other: &Arc<Known>, own: Option<&Own>) -> bool {
+        std::ptr::eq(self, Arc::as_ptr(other)) || self.includes(other, own)
     }
 
-    /// Whether it says all that another one says. What lies behind proxy fences must be the very same.
-    fn includes(&self, other: &Known) -> bool {
-        let has_fenced = match (&self.fenced, &other.fenced) {
+    /// Whether it says as much of fences as somebody knew who knew so much of others.
+    pub fn has_fences(&self, other: Option<&Known>, theirs: Own, own: Option<&Own>) -> bool {
+        let (passed, heard) = other.map_or((0, 0), |other| other.fences);
+        self.has_numbers((passed.max(theirs.fences.0), heard.max(theirs.fences.1)), own)
+            && other.is_none_or(|other| self.has_fenced(other))
+    }
+
+    fn has_numbers(&self, (passed, heard): (Number, Number), own: Option<&Own>) -> bool {
+        let own = own.map_or((0, 0), |own| own.fences);
+        self.fences.0.max(own.0) >= passed && self.fences.1.max(own.1) >= heard
+    }
+
+    /// What lies behind proxy fences must be the very same.
+    fn has_fenced(&self, other: &Known) -> bool {
+        match (&self.fenced, &other.fenced) {
             (_, None) => true,
             (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
             (None, Some(_)) => false,
-        };
-        let has_passed = self.fences.0 >= other.fences.0 && self.fences.1 >= other.fences.1;
-        if !has_fenced || !has_passed {
+        }
+    }
+
+    /// Whether it says all that another one says.
+    fn includes(&self, other: &Known, own: Option<&Own>) -> bool {
+        if !self.has_fenced(other) || !self.has_numbers(other.fences, own) {
             return false;
         }
+        let is_own = |who: Thread, time: Time| own.is_some_and(|own| own.who == who && own.until >= time);
         if let Some(last) = other.last {
-            if last.is_all && self.lately.of(last.who) >= last.time {
+            let is_own = is_own(last.who, last.time);
+            if last.is_all && (is_own || self.lately.of(last.who) >= last.time) {
                 return true;
             }
-            if self.unknown(last.who.cta, last.who.warp, last.who.bit(), last.time) != 0 {
+            if !is_own && self.unknown(last.who.cta, last.who.warp, last.who.bit(), last.time) != 0 {
                 return false;
             }
-            if last.is_all && self.of_lane(last.who) >= last.time {
+            if last.is_all && self.time_of(last.who) >= last.time {
                 return true;
             }
         }
-        let has_lately = |(who, time): &(Thread, Time)| self.unknown(who.cta, who.warp, who.bit(), *time) == 0;
+        let has_lately = |(who, time): &(Thread, Time)| {
+            is_own(*who, *time) || self.unknown(who.cta, who.warp, who.bit(), *time) == 0
+        };
         if !other.lately.all().iter().all(has_lately) {
             return false;
         }
@@ -420,8 +472,8 @@ impl Known {
 
     /// All that somebody else knows. Where one of the two says all that the other one says, it is kept as it is.
     pub fn learn(mine: &mut Arc<Known>, theirs: &Arc<Known>) {
-        if Arc::ptr_eq(mine, theirs) || mine.includes(theirs) {
-        } else if theirs.includes(mine) {
+        if Arc::ptr_eq(mine, theirs) || mine.includes(theirs, None) {
+        } else if theirs.includes(mine, None) {
             *mine = Arc::clone(theirs);
         } else {
             Arc::make_mut(mine).join(theirs);

@@ -19,14 +19,16 @@
 //! - a thread that exits counts as if it had arrived at the later barriers of its block that have no count;
 //! - a strong read orders its thread after all strong writes to the location before it, not only those that it observes through atomics.
 //!
-//! To read it: `event` is what engines say, `known` and `clock` what a thread knows of others, `bag` what releases give to acquires, `shadow` what is
-//! remembered of memory, `order` what events do to clocks, `race` which pairs of accesses are told, `row` the same for a warp, `line` and `later` what is put off of that, `proxy` which of them want a proxy fence, `waits` who waits at `mbarrier` objects, `meetings` who meets at named barriers by accident, `finding` how; `footprint` what a launch touched as a whole.
+//! To read it: `event` is what engines say, `known` and `clock` what a thread knows of others, `told` and `bag` what releases give to acquires, `shadow` what is
+//! remembered of memory, `ctas` blocks that run, `order` what events do to clocks, `again` which of them need no look, `race` which pairs of accesses are told, `row` the same for a warp, `line` and `later` what is put off of that, `proxy` which of them want a proxy fence, `waits` who waits at `mbarrier` objects, `meetings` who meets at named barriers by accident, `finding` how; `footprint` what a launch touched as a whole.
 
 #![forbid(unsafe_code)]
 
+mod again;
 mod bag;
 mod checks;
 mod clock;
+mod ctas;
 mod event;
 mod exits;
 mod finding;
@@ -45,6 +47,7 @@ mod race;
 mod row;
 mod sequence;
 mod shadow;
+mod told;
 mod waits;
 
 pub use checks::{Check, Checks};

@@ -43,10 +43,11 @@ pub struct Meetings(BTreeMap<u32, Meeting>);
 impl Audit {
     /// A barrier of a block is about to be met ([`barrier`](Audit::barrier)), by threads of which the first one waits at a statement.
     pub fn meeting(&mut self, cta: u64, met: &Met, at: Span) {
+        self.interrupt();
         let has_all = [Check::Race, Check::Sync].into_iter().all(|check| self.checks.has(check));
         let Ok(number) = u32::try_from(cta) else { return };
         let until = self.now.saturating_add(1);
-        let Some(cta) = self.ctas.get_mut(&number).filter(|_| has_all && met.id < NAMED) else { return };
+        let Some(cta) = self.ctas.get_mut(number).filter(|_| has_all && met.id < NAMED) else { return };
         let Some((warp, lanes)) = met.waited.first().copied() else { return };
         if met.is_whole {
             // All of the block meet, so whoever comes next knows.

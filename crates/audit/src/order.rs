@@ -1,15 +1,17 @@
 //! What events do to the clocks of threads.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use handloom_diag::Span;
 use handloom_diag::hash::FastMap;
 use handloom_ir::types::{Order, Scope};
 
+use crate::again::{Again, Step};
 use crate::bag::{Bag, Domain};
 use crate::checks::{Check, Checks};
-use crate::clock::{Clock, Missed, Released};
+use crate::clock::{Clock, Missed};
+use crate::ctas::{Alike, Arrived, Cta, Ctas};
 use crate::event::{Event, Met, Site, Thread};
 use crate::finding::{Attempt, Finding, Findings};
 use crate::init::{Init, Use};
@@ -20,6 +22,7 @@ use crate::misuse::Misuses;
 use crate::proxy::Begun;
 use crate::sequence::Sequence;
 use crate::shadow::{Entry, SITE_BITS, Shadow};
+use crate::told::Told;
 use crate::waits::Waits;
 
 /// Most blocks of a grid, as far as entries of shadow memory can name them.
@@ -58,40 +61,6 @@ impl Default for Options {
     }
 }
 
-/// A block that runs.
-#[derive(Debug)]
-pub(crate) struct Cta {
-    /// Address and bytes of its shared memory.
-    pub(crate) shared: (u64, u64),
-    /// By thread.
-    pub(crate) clocks: Vec<Clock>,
-    /// By warp: what all of its threads know of their block and of their warp, if they know the same, and no more than that.
-    alike: Vec<Alike>,
-    /// By barrier: what those knew that arrived at it and went on, and who they are.
-    arrived: HashMap<u32, Arrived>,
-    pub(crate) meetings: Meetings,
-}
-
-/// What the threads of a warp know.
-#[derive(Clone, Copy, Default, Debug)]
-enum Alike {
-    /// Nobody has looked since something happened to them.
-    #[default]
-    Unseen,
-    /// Different things, or more than times of the block and of the warp.
-    No,
-    /// Until when all that the block did comes before them, and all that the warp did.
-    Yes(Time, Time),
-}
-
-/// Those that arrived at a barrier and went on.
-#[derive(Clone, Debug, Default)]
-struct Arrived {
-    known: Known,
-    /// By warp: lanes.
-    lanes: BTreeMap<usize, u32>,
-}
-
 /// What is known of a launch while it runs.
 #[derive(Debug)]
 pub struct Audit {
@@ -103,7 +72,7 @@ pub struct Audit {
     pub(crate) now: Time,
     pub(crate) sites: Vec<Site>,
     numbers: FastMap<Site, u32>,
-    pub(crate) ctas: BTreeMap<u32, Cta>,
+    pub(crate) ctas: Ctas,
     /// The cluster of each block that has begun, in a launch of clusters; else each block is its own.
     clusters: HashMap<u32, u32>,
     pub(crate) shadow: Shadow,
@@ -115,7 +84,7 @@ pub struct Audit {
     /// Address and bytes of shared memory of blocks of clusters that have ended, as long as no other block has it.
     pub(crate) ended: Vec<(u64, u64)>,
     /// What was told at arrivals of clusters, by cluster and phase.
-    phases: HashMap<(u32, u64), Bag>,
+    phases: HashMap<(u32, u64), Arc<Bag>>,
     /// What asynchronous accesses found when they were begun.
     pub(crate) begun: Vec<Begun>,
     /// Whether proxy fences are told, so that those can be missed that are not there.
@@ -124,6 +93,8 @@ pub struct Audit {
     pub(crate) waits: Option<Waits>,
     /// Something was released in the op that runs, so that what follows is later.
     pub(crate) has_released: bool,
+    /// What the thread that runs does again and again.
+    pub(crate) again: Again,
     gave_up: Option<String>,
     events: Vec<Event>,
 }
@@ -145,7 +116,7 @@ impl Audit {
             now: 1,
             sites: Vec::new(),
             numbers: FastMap::default(),
-            ctas: BTreeMap::new(),
+            ctas: Ctas::default(),
             clusters: HashMap::new(),
             shadow: Shadow::default(),
             list: Vec::new(),
@@ -157,6 +128,7 @@ impl Audit {
             follows_proxies: false,
             waits: checks.has(Check::Sync).then(Waits::default),
             has_released: false,
+            again: Again::default(),
             gave_up: None,
             events: Vec::new(),
         }
@@ -199,6 +171,7 @@ impl Audit {
 
     /// Takes the events so far, if they are kept.
     pub fn take_events(&mut self) -> Vec<Event> {
+        self.interrupt();
         std::mem::take(&mut self.events)
     }
 
@@ -249,6 +222,7 @@ impl Audit {
 
     /// A block starts. `cluster`: the number of its cluster, if it is one of several blocks; `shared`: address and bytes of its shared memory, which holds nothing of others.
     pub fn start_cta(&mut self, cta: u64, threads: u32, cluster: Option<u32>, shared: (u64, u64)) {
+        self.interrupt();
         if self.checks == Checks::default() {
             return;
         }
@@ -272,8 +246,9 @@ impl Audit {
 
     /// A block has ended.
     pub fn end_cta(&mut self, cta: u64) {
+        self.interrupt();
         let Ok(number) = u32::try_from(cta) else { return };
-        if let Some(ended) = self.ctas.remove(&number) {
+        if let Some(ended) = self.ctas.remove(number) {
             self.leaves_cluster(number, &ended);
             if self.has_clusters() {
                 self.ended.push(ended.shared);
@@ -285,6 +260,7 @@ impl Audit {
 
     /// A range is other memory from now on: nobody has touched it.
     pub fn renew(&mut self, addr: u64, bytes: u64) {
+        self.interrupt();
         self.settle_range(addr, bytes);
         self.shadow.renew(addr, bytes);
     }
@@ -297,6 +273,13 @@ impl Audit {
                 self.options.room >> 20
             ));
         }
+        if !self.ends_again() {
+            self.end_step();
+        }
+    }
+
+    /// The op is over, as far as order goes.
+    pub(crate) fn end_step(&mut self) {
         if std::mem::take(&mut self.has_released) {
             self.tick();
         }
@@ -312,21 +295,18 @@ impl Audit {
 
     /// A thread that runs, with its clock.
     pub(crate) fn clock(&mut self, who: Thread) -> Option<&mut Clock> {
-        let number = usize::try_from(who.number()).ok()?;
-        let cta = self.ctas.get_mut(&who.cta)?;
-        *cta.alike.get_mut(usize::from(who.warp))? = Alike::Unseen;
-        cta.clocks.get_mut(number)
+        self.ctas.running(who)
     }
 
     /// Until when all that a block did comes before every thread of a warp, and all that the warp did, if they know that and no more.
     pub(crate) fn times_of(&mut self, cta: u32, warp: usize) -> Option<(Time, Time)> {
-        let cta = self.ctas.get_mut(&cta)?;
+        let cta = self.ctas.get_mut(cta)?;
         let known = cta.alike.get_mut(warp)?;
         if let Alike::Unseen = known {
             let end = cta.clocks.len().min(32 * warp + 32);
             let clocks = &cta.clocks[32 * warp..end];
             let first = clocks.first()?;
-            let is_plain = clocks.iter().all(|c| c.more.is_none() && (c.cta, c.warp) == (first.cta, first.warp));
+            let is_plain = clocks.iter().all(|c| c.is_plain() && (c.cta, c.warp) == (first.cta, first.warp));
             *known = if is_plain { Alike::Yes(first.cta, first.warp) } else { Alike::No };
         }
         if let Alike::Yes(cta, warp) = *known { Some((cta, warp)) } else { None }
@@ -340,7 +320,7 @@ impl Audit {
     /// The place of an address in the shared memory of a block that runs: of this one, or another one.
     pub fn shared_offset(&self, cta: u32, addr: u64) -> Option<u64> {
         let inside = |cta: &Cta| Some(addr.wrapping_sub(cta.shared.0)).filter(|inside| *inside < cta.shared.1);
-        self.ctas.get(&cta).into_iter().chain(self.ctas.values()).find_map(inside)
+        self.ctas.get(cta).into_iter().chain(self.ctas.all()).find_map(inside)
     }
 
     /// Whether blocks are in clusters of several.
@@ -354,14 +334,21 @@ impl Audit {
     }
 
     /// All that a thread knows and did.
-    pub(crate) fn snapshot(&mut self, who: Thread) -> Arc<Known> {
+    pub(crate) fn snapshot(&mut self, who: Thread) -> Told {
         let now = self.now;
         self.has_released = true;
-        self.clock(who).map_or_else(Arc::default, |clock| clock.snapshot(who, now))
+        self.clock(who).map_or_else(Told::default, |clock| clock.snapshot(who, now))
     }
 
     /// A thread executes a fence.
     pub fn fence(&mut self, who: Thread, site: u32, order: Order, scope: Scope) {
+        if !self.is_again(who, Step::Fence(site, order, scope)) {
+            self.pass_fence(who, site, order, scope);
+        }
+    }
+
+    /// The same, which is looked at now.
+    pub(crate) fn pass_fence(&mut self, who: Thread, site: u32, order: Order, scope: Scope) {
         self.keep(|_| Event::Fence { who, order, scope });
         self.goes_on(who);
         if !self.has_races() {
@@ -384,32 +371,30 @@ impl Audit {
             clock.miss(&narrow);
         }
         if order == Order::Sc {
-            self.take_sequence(who, scope);
-        }
-        if releases {
-            let known = if order == Order::Sc { self.pass_sequence(who, scope) } else { self.snapshot(who) };
-            if order == Order::Sc {
-                self.tell_sequence(who, scope, &known);
-            }
+            self.pass_sequence(who, site, scope);
+        } else if releases {
+            let now = self.now;
+            self.has_released = true;
             if let Some(clock) = self.clock(who) {
-                clock.orders().fence(Released { known, scope, site });
+                clock.unheard = 0;
+                clock.release(who, now, scope, site);
             }
         }
     }
 
     /// A thread takes what its scope lets it take. Says whether that was all.
     pub(crate) fn acquire(&mut self, who: Thread, site: u32, scope: Scope, bag: &Bag) -> bool {
-        let cluster = self.cluster(who);
+        let (cluster, now) = (self.cluster(who), self.now);
         let site_of = |number: u32| usize::try_from(number).ok().and_then(|i| self.sites.get(i)).copied();
         let attempt = bag.from.and_then(|(from, of)| {
             let (release, acquire) = ((site_of(from)?, of), (site_of(site)?, scope));
             Some(Attempt { release, acquire })
         });
         let Some(clock) = self.clock(who) else { return true };
-        bag.take(scope, who, cluster).for_each(|known| clock.learn(known));
+        bag.take(scope, who, cluster).for_each(|told| clock.learn(who, told, now));
         // What is known by now explains nothing.
-        let left: Vec<&Arc<Known>> = bag.left(scope, who, cluster).filter(|known| !clock.knows(known)).collect();
-        let missed = |attempt| left.iter().map(|known| Missed { known: Arc::clone(known), attempt }).collect();
+        let left: Vec<&Told> = bag.left(scope, who, cluster).filter(|told| !clock.knows(who, told)).collect();
+        let missed = |attempt| left.iter().map(|told| Missed { known: told.whole(), attempt }).collect();
         let missed: Vec<Missed> = attempt.map_or_else(Vec::new, missed);
         clock.miss(&missed);
         left.is_empty()
@@ -417,6 +402,7 @@ impl Audit {
 
     /// Lanes of a warp arrive at a barrier of their block and do not wait for it.
     pub fn arrive(&mut self, cta: u64, id: u32, warp: usize, lanes: u32) {
+        self.interrupt();
         let Ok(cta) = u32::try_from(cta) else { return };
         self.keep(|_| Event::Arrive { cta, id, warp, lanes });
         if !self.has_races() {
@@ -425,9 +411,9 @@ impl Audit {
         for who in threads(cta, warp, lanes) {
             let known = self.snapshot(who);
             self.goes_on(who);
-            if let Some(cta) = self.ctas.get_mut(&cta) {
+            if let Some(cta) = self.ctas.get_mut(cta) {
                 let arrived = cta.arrived.entry(id).or_default();
-                arrived.known.join(&known);
+                arrived.known.join(&known.whole());
                 *arrived.lanes.entry(warp).or_default() |= who.bit();
             }
         }
@@ -436,13 +422,14 @@ impl Audit {
 
     /// A barrier of a block is met.
     pub fn barrier(&mut self, cta: u64, met: &Met) {
+        self.interrupt();
         let Ok(number) = u32::try_from(cta) else { return };
         self.keep(|_| Event::Barrier { cta: number, met: met.clone() });
         if !self.has_races() {
             return met.waited.iter().for_each(|(warp, lanes)| self.all_go_on(number, *warp, *lanes));
         }
         let now = self.now;
-        let Some(cta) = self.ctas.get_mut(&number) else { return };
+        let Some(cta) = self.ctas.get_mut(number) else { return };
         if cta.all_meet(met, now) {
             met.waited.iter().for_each(|(warp, lanes)| self.all_go_on(number, *warp, *lanes));
             return self.tick();
@@ -460,19 +447,19 @@ impl Audit {
                     all.join(more);
                     Some(all)
                 });
-                meet(cta, &all, |clock, _| (clock.cta, clock.warp) = (now, now), told);
+                meet(cta, &all, now, |clock, _| clock.meet(now), told);
             }
             arrived => {
                 let mut known = arrived.unwrap_or_default().known;
                 for who in gone {
                     if let Some(clock) = cta.clock_mut(who) {
-                        known.join(&clock.snapshot(who, now));
+                        known.join(&clock.snapshot(who, now).whole());
                     }
                 }
                 met.waited.iter().for_each(|(warp, lanes)| {
                     known.learn_lanes(number, warp_number(*warp), *lanes, now);
                 });
-                meet(cta, &all, |_, _| {}, Some(known));
+                meet(cta, &all, now, |_, _| {}, Some(known));
             }
         }
         all.iter().for_each(|who| self.goes_on(*who));
@@ -481,20 +468,21 @@ impl Audit {
 
     /// Lanes of a warp have met at `bar.warp.sync`. `live`: those that have not exited.
     pub fn warp_barrier(&mut self, cta: u64, warp: usize, lanes: u32, live: u32) {
+        self.interrupt();
         let Ok(number) = u32::try_from(cta) else { return };
         self.keep(|_| Event::WarpBarrier { cta: number, warp, lanes });
         if !self.has_races() {
             return self.all_go_on(number, warp, lanes);
         }
         let now = self.now;
-        let Some(cta) = self.ctas.get_mut(&number) else { return };
+        let Some(cta) = self.ctas.get_mut(number) else { return };
         let all: Vec<Thread> = threads(number, warp, lanes).collect();
         if live & !lanes == 0 {
-            meet(cta, &all, |clock, _| clock.warp = now, None);
+            meet(cta, &all, now, |clock, _| clock.warp = now, None);
         } else {
             let mut known = Known::default();
             known.learn_lanes(number, warp_number(warp), lanes, now);
-            meet(cta, &all, |_, _| {}, Some(known));
+            meet(cta, &all, now, |_, _| {}, Some(known));
         }
         all.iter().for_each(|who| self.goes_on(*who));
         self.tick();
@@ -502,6 +490,7 @@ impl Audit {
 
     /// Lanes of a warp arrive at a phase of the barrier of their cluster. `releases`: what they did is told; else only what their fences have released.
     pub fn cluster_arrive(&mut self, cta: u64, phase: u64, warp: usize, lanes: u32, releases: bool) {
+        self.interrupt();
         let Ok(number) = u32::try_from(cta) else { return };
         self.keep(|_| Event::ClusterArrive { cta: number, phase, warp, lanes, releases });
         if !self.has_races() {
@@ -513,29 +502,32 @@ impl Audit {
             if releases {
                 let known = self.snapshot(who);
                 let domain = cluster.map_or(Domain::Cta(who.cta), Domain::Cluster);
-                self.phases.entry((number, phase)).or_default().tell(domain, &known);
+                Arc::make_mut(self.phases.entry((number, phase)).or_default()).tell(domain, &known);
                 continue;
             }
             self.clock(who).into_iter().for_each(Clock::settle);
             let fences = self.clock(who).and_then(|c| c.orders.as_ref()).map_or_else(Vec::new, |o| o.fences.clone());
-            let bag = self.phases.entry((number, phase)).or_default();
-            fences.iter().for_each(|r| bag.put(&r.known, r.scope, who, cluster, r.site));
+            let bag = Arc::make_mut(self.phases.entry((number, phase)).or_default());
+            fences.iter().for_each(|r| bag.put(&r.told, r.scope, who, cluster, r.site));
         }
         self.end_op();
     }
 
     /// A thread has waited for a phase of the barrier of its cluster.
     pub fn cluster_wait(&mut self, who: Thread, phase: u64) {
+        self.interrupt();
         self.keep(|_| Event::ClusterWait { who, phase });
         self.goes_on(who);
         if !self.has_races() {
             return;
         }
         let cluster = self.cluster(who);
-        let Some(bag) = self.phases.get(&(self.cluster_of(who.cta), phase)) else { return };
-        let taken: Vec<Arc<Known>> = bag.take(Scope::Cluster, who, cluster).map(Arc::clone).collect();
-        if let Some(clock) = self.clock(who) {
-            taken.iter().for_each(|known| clock.learn(known));
+        let number = self.cluster_of(who.cta);
+        let Audit { phases, ctas, now, .. } = self;
+        let Some(bag) = phases.get_mut(&(number, phase)) else { return };
+        Bag::settle(bag, who);
+        if let Some(clock) = ctas.get_mut(who.cta).and_then(|cta| cta.clock_mut(who)) {
+            bag.take(Scope::Cluster, who, cluster).for_each(|told| clock.learn(who, told, *now));
         }
     }
 
@@ -546,6 +538,7 @@ impl Audit {
 
     /// A thread makes an `mbarrier` object invalid.
     pub fn invalidate(&mut self, object: u64, by: (Span, Thread)) {
+        self.interrupt();
         if let Some(waits) = &mut self.waits {
             waits.overwritten((object, 8), by);
         }
@@ -566,39 +559,6 @@ impl Audit {
         if let Some(waits) = &mut self.waits {
             waits.goes_on(who);
         }
-    }
-}
-
-impl Cta {
-    /// Lets all threads of the block meet that have not exited, if nobody knows more than times of the block and of its warp. Says whether.
-    fn all_meet(&mut self, met: &Met, now: Time) -> bool {
-        let is_plain = |clock: &Clock| clock.more.is_none() && clock.missed().is_empty();
-        if !met.is_whole || self.arrived.contains_key(&met.id) || !self.clocks.iter().all(is_plain) {
-            return false;
-        }
-        for (warp, lanes) in &met.waited {
-            let start = 32 * (warp & 31);
-            let clocks = self.clocks.iter_mut().skip(start).take(32).zip(0..);
-            clocks.filter(|(_, lane)| lanes >> lane & 1 == 1).for_each(|(c, _)| (c.cta, c.warp) = (now, now));
-            if let Some(known) = self.alike.get_mut(warp & 31) {
-                let has_all = *lanes == u32::MAX;
-                *known = if has_all { Alike::Yes(now, now) } else { Alike::Unseen };
-            }
-        }
-        true
-    }
-
-    /// By warp, the lanes that have arrived at a barrier and gone on.
-    pub(crate) fn arrived_at(&self, id: u32) -> BTreeMap<usize, u32> {
-        self.arrived.get(&id).map_or_else(BTreeMap::new, |arrived| arrived.lanes.clone())
-    }
-
-    pub(crate) fn clock(&self, who: Thread) -> Option<&Clock> {
-        self.clocks.get(usize::try_from(who.number()).ok()?)
-    }
-
-    pub(crate) fn clock_mut(&mut self, who: Thread) -> Option<&mut Clock> {
-        self.clocks.get_mut(usize::try_from(who.number()).ok()?)
     }
 }
 
@@ -628,7 +588,7 @@ fn warp_number(warp: usize) -> u8 {
 }
 
 /// Threads of a block come to know what each of them knows, and `told`. `step`: what a clock says after that.
-fn meet(cta: &mut Cta, all: &[Thread], step: impl Fn(&mut Clock, Thread), told: Option<Known>) {
+fn meet(cta: &mut Cta, all: &[Thread], now: Time, step: impl Fn(&mut Clock, Thread), told: Option<Known>) {
     for who in all {
         if let Some(known) = cta.alike.get_mut(usize::from(who.warp)) {
             *known = Alike::Unseen;
@@ -675,6 +635,7 @@ fn meet(cta: &mut Cta, all: &[Thread], step: impl Fn(&mut Clock, Thread), told: 
     for who in all {
         let Some(clock) = cta.clocks.get_mut(number(who)) else { continue };
         clock.cta = clock.cta.max(latest);
+        clock.learns(now);
         step(clock, *who);
         if let Some(joined) = &joined {
             clock.more = Some(Arc::clone(joined));

@@ -78,6 +78,7 @@ pub struct Begun {
 impl Audit {
     /// Proxy fences are told of this launch. Else none is missed.
     pub fn follow_proxies(&mut self, follows: bool) {
+        self.interrupt();
         self.follows_proxies = follows;
     }
 
@@ -87,12 +88,14 @@ impl Audit {
 
     /// A thread executes a proxy fence.
     pub fn proxy_fence(&mut self, who: Thread, fence: ProxyFence) {
+        self.interrupt();
         if !self.has_races() || self.has_given_up() {
             return;
         }
         self.keep(|_| Event::ProxyFence { who, fence });
-        let known = self.snapshot(who);
+        let known = self.snapshot(who).whole();
         if let Some(clock) = self.clock(who) {
+            clock.learned += 1;
             Arc::make_mut(clock.more.get_or_insert_default()).fenced_mut().pass(fence, &known);
         }
         self.end_op();
@@ -100,6 +103,7 @@ impl Audit {
 
     /// A thread begins something whose accesses, by another proxy, may come later. They name it by the number that this gives.
     pub fn begin(&mut self, who: Thread) -> u32 {
+        self.interrupt();
         if !self.has_races() || !self.follows_proxies || self.has_given_up() {
             return 0;
         }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use handloom_ir::types::{Order, Scope, StateSpace};
 
-use crate::bag::Message;
+use crate::again::Step;
+use crate::bag::{Bag, Message};
 use crate::checks::Check;
 use crate::clock::{Clock, Missed, Released};
 use crate::event::{Access, Does, Event, Proxy, Site, Thread, Turn};
 use crate::finding::{Attempt, Class, Finding, Place};
 use crate::order::Audit;
-use crate::shadow::{self, Added, Entry, Page, Shadow, Tag};
+use crate::shadow::{self, Added, Entry, Knows, Page, Shadow, Tag};
 use crate::waits::Waits;
 
 /// Scopes by the number that a tag has for them.
@@ -29,6 +30,13 @@ pub(crate) struct Now {
 impl Audit {
     /// Accesses of a warp by one op, one after the other: the same as [`access`](Audit::access) of each.
     pub fn accesses(&mut self, site: u32, all: &[Access]) {
+        // Who holds a lock has something to tell.
+        if let [one] = all
+            && self.clock_of(one.thread).is_some_and(|clock| clock.orders.is_some())
+        {
+            return self.access(site, *one);
+        }
+        self.interrupt();
         let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
         let strength = self.strength(&what).filter(|_| what.order == Order::Relaxed && what.proxy == Proxy::Generic);
         let room = self.options.room.saturating_sub(3 * 32 * 8 * Shadow::PAGE_COST);
@@ -52,7 +60,7 @@ impl Audit {
     fn is_relaxed(&mut self, site: u32, what: &Site, strength: Scope, access: Access) -> bool {
         let Access { thread, addr, bytes, .. } = access;
         let tells = |clock: &Clock| clock.orders.is_some() || self.sequence.concerns(clock.passed(), addr);
-        if !self.shadow.page(addr).messages.is_empty() || self.clock_of(thread).is_none_or(tells) {
+        if self.clock_of(thread).is_none_or(tells) || !self.shadow.page(addr).messages.spare(addr, bytes) {
             return false;
         }
         let does = if access.failed { Does::Read } else { what.does };
@@ -76,13 +84,16 @@ impl Audit {
 
     /// A thread accesses memory. Accesses of one op of a warp come one after the other, and are followed by [`end_op`](Audit::end_op).
     pub fn access(&mut self, site: u32, access: Access) {
-        self.look_at(site, access, true);
+        if !self.is_again(access.thread, Step::Access(site, access)) {
+            self.look_at(site, access, true);
+        }
     }
 
     /// The same. `quick`: what is quickly seen to be no race is not looked at by all rules.
     pub(crate) fn look_at(&mut self, site: u32, access: Access, quick: bool) {
         let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
-        if let Some(mut misuse) = self.waits.as_mut().and_then(|waits| waits.access(&what, &access)) {
+        let waits = self.waits.as_mut().filter(|waits| waits.concerns(&access));
+        if let Some(mut misuse) = waits.and_then(|waits| waits.access(&what, &access)) {
             let offset = |addr| self.shared_offset(access.thread.cta, addr).unwrap_or(addr);
             misuse.object = misuse.object.map(|(addr, _)| (addr, offset(addr)));
             self.misuses().into_iter().for_each(|all| all.add(misuse.clone()));
@@ -155,19 +166,22 @@ impl Audit {
         if let Some((_, of, cta)) = found {
             let reaches = self.mutual((scope, thread.cta), (of, cta));
             let Audit { shadow, ctas, .. } = self;
-            let message = shadow.page(addr).message(addr);
+            let message = shadow.page(addr).messages.get_mut(addr);
             if !reaches {
-                message.cloned().into_iter().for_each(|m| self.miss(now, what, scope, &m));
-            } else if let (Some(m), Some(clock)) =
-                (message, ctas.get_mut(&thread.cta).and_then(|c| c.clock_mut(thread)))
-            {
+                let message = message.map(|m| {
+                    Bag::settle(&mut m.bag, thread);
+                    m.clone()
+                });
+                message.into_iter().for_each(|m| self.miss(now, what, scope, &m));
+            } else if let (Some(m), Some(clock)) = (message, ctas.running(thread)) {
                 // Who asks whether a phase has ended is told what was released until then, and nothing by the answer that it has not.
                 let bag = match turn {
                     Turn::No => None,
-                    Turn::Yes => m.done.as_ref(),
-                    Turn::None | Turn::Arrives | Turn::Ends => Some(&m.bag),
+                    Turn::Yes => m.done.as_mut(),
+                    Turn::None | Turn::Arrives | Turn::Ends => Some(&mut m.bag),
                 };
-                if let Some(bag) = bag.filter(|bag| !clock.knows_all(bag)) {
+                if let Some(bag) = bag.filter(|bag| !clock.knows_all(thread, bag)) {
+                    Bag::settle(bag, thread);
                     clock.orders().read(addr, bag);
                 }
             }
@@ -193,7 +207,7 @@ impl Audit {
         let (release, of_release) = release.unwrap_or((message.site, message.scope));
         let Some(release) = of(release) else { return };
         let attempt = Attempt { release: (release, of_release), acquire: (*what, scope) };
-        let missed: Vec<Missed> = message.bag.all().map(|known| Missed { known: Arc::clone(known), attempt }).collect();
+        let missed: Vec<Missed> = message.bag.all().map(|told| Missed { known: told.whole(), attempt }).collect();
         let acquires = matches!(what.order, Order::Acquire | Order::AcqRel | Order::Sc);
         if let Some(clock) = self.clock(now.access.thread) {
             if acquires { clock.miss(&missed) } else { clock.orders().narrow = missed }
@@ -207,8 +221,8 @@ impl Audit {
         let of_old = self.shadow.page(addr).message(addr).filter(|m| m.bytes == bytes).map(|m| (m.scope, m.writer.cta));
         let continues = now.reads && of_old.is_some_and(|of| self.mutual((scope, thread.cta), of));
         if matches!(what.order, Order::Release | Order::AcqRel | Order::Sc) {
-            let known = self.snapshot(thread);
-            let released = Released { known, scope, site: now.site };
+            let told = self.snapshot(thread);
+            let released = Released { told, scope, site: now.site };
             if let Some(clock) = self.clock(thread) {
                 let on = clock.orders().on.entry(addr).or_default();
                 on.retain(|r| r.scope > scope);
@@ -216,7 +230,7 @@ impl Audit {
             }
         }
         let Audit { shadow, ctas, .. } = self;
-        let orders = ctas.get(&thread.cta).and_then(|cta| cta.clock(thread)?.orders.as_deref());
+        let orders = ctas.get(thread.cta).and_then(|cta| cta.clock(thread)?.orders.as_deref());
         let fences: &[Released] = orders.map_or(&[], |o| &o.fences);
         let on = orders.filter(|o| !o.on.is_empty()).and_then(|o| o.on.get(&addr));
         let own = || fences.iter().chain(on.map_or(&[][..], |on| on));
@@ -224,16 +238,16 @@ impl Audit {
         let is_step = what.does == Does::Step;
         let ends = is_step && now.access.turn != Turn::Arrives;
         let site = now.site;
-        // Mostly one location of a page is strong, and what it tells goes on.
+        // Mostly what a location tells goes on.
         if continues
-            && page.messages.len() == 1
-            && let Some(m) = page.messages.get_mut(&addr)
+            && !page.messages.has_others(addr, bytes)
+            && let Some(m) = page.messages.get_mut(addr)
         {
-            let is_new = |r: &Released| !m.bag.holds(&r.known, r.scope, thread, cluster);
+            let is_new = |r: &Released| !m.bag.holds(&r.told, r.scope, thread, cluster);
             if own().any(is_new) || own().last().is_some_and(|r| m.bag.from != Some((r.site, r.scope))) {
                 let bag = Arc::make_mut(&mut m.bag);
-                own().for_each(|r| bag.put(&r.known, r.scope, thread, cluster, r.site));
-                bag.prune(|cta| ctas.contains_key(&cta));
+                own().for_each(|r| bag.put(&r.told, r.scope, thread, cluster, r.site));
+                bag.prune(|cta| ctas.has(cta));
             }
             if ends {
                 m.done = Some(Arc::clone(&m.bag));
@@ -250,8 +264,8 @@ impl Audit {
         let (mut bag, mut done) = old.map_or_else(Default::default, |m| (m.bag, m.done));
         if own().next().is_some() {
             let bag = Arc::make_mut(&mut bag);
-            own().for_each(|r| bag.put(&r.known, r.scope, thread, cluster, r.site));
-            bag.prune(|cta| ctas.contains_key(&cta));
+            own().for_each(|r| bag.put(&r.told, r.scope, thread, cluster, r.site));
+            bag.prune(|cta| ctas.has(cta));
         }
         if !bag.is_empty() {
             if ends {
@@ -283,7 +297,7 @@ impl Audit {
         self.settle(at);
         let me = now.access.thread;
         let Audit { shadow, ctas, list, .. } = self;
-        let clock = ctas.get(&me.cta).and_then(|cta| cta.clocks.get(usize::try_from(me.number()).ok()?));
+        let clock = ctas.get(me.cta).and_then(|cta| cta.clocks.get(usize::try_from(me.number()).ok()?));
         let Some(clock) = clock else { return false };
         // Scopes that have every block, or the one that both are in; the others are looked at elsewhere.
         let is_wide = |scope: Option<Scope>| matches!(scope, Some(Scope::Gpu | Scope::Sys));
@@ -293,19 +307,20 @@ impl Audit {
             let is_near = mine.is_some() && theirs.is_some() && e.cta() == me.cta;
             e.tag().bytes() == bytes && (is_near || is_wide(mine) && is_wide(theirs))
         };
-        shadow.add_ordered(at, new, list, 0, clock.unordered_of_several(me), is_strong) != Added::Conflict
+        let knows = Knows { since: 0, learned: Some(clock.learned) };
+        shadow.add_ordered(at, new, list, knows, clock.orders_several(me), is_strong) != Added::Conflict
     }
 
     /// A thread reads something by a strong access.
     fn asks(&mut self, who: Thread) {
-        if let Some(clock) = self.ctas.get_mut(&who.cta).and_then(|cta| cta.clock_mut(who)) {
+        if let Some(clock) = self.ctas.get_mut(who.cta).and_then(|cta| cta.clock_mut(who)) {
             clock.has_asked = true;
         }
     }
 
     /// What a thread that runs knows.
     fn clock_of(&self, who: Thread) -> Option<&Clock> {
-        self.ctas.get(&who.cta)?.clocks.get(usize::try_from(who.number()).ok()?)
+        self.ctas.get(who.cta)?.clocks.get(usize::try_from(who.number()).ok()?)
     }
 
     /// Whether an access does what was done before and no more: it was done by the same lane and nothing was ordered since, or it reads as another lane of
@@ -401,6 +416,7 @@ impl Audit {
 
     /// `class`: if it is not one of those that two accesses make by themselves.
     pub(crate) fn tell_race(&mut self, now: &Now, e: Entry, unordered: u32, addr: u64, class: Option<Class>) {
+        self.again.found();
         let me = now.access.thread;
         let lane = u8::try_from(unordered.trailing_zeros() & 31).unwrap_or(0);
         let them = Thread { cta: e.cta(), warp: e.warp(), lane };
@@ -467,13 +483,7 @@ fn explained(clock: &Clock, e: Entry, lane: u8) -> Option<Attempt> {
 /// What strong writes told at bytes that are written anew.
 pub(crate) fn overwrite(page: &mut Page, addr: u64, bytes: u8) {
     page.is_written = true;
-    if page.messages.is_empty() {
-        return;
-    }
-    let reach = addr.saturating_sub(15)..addr + u64::from(bytes);
-    let hit: Vec<u64> =
-        page.messages.range(reach).filter(|(at, m)| **at + u64::from(m.bytes) > addr).map(|(at, _)| *at).collect();
-    hit.iter().for_each(|at| drop(page.messages.remove(at)));
+    page.messages.forget(addr, bytes);
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Accesses of a warp by one instruction, told at once. What is remembered and found is the same as of the lanes one by one.
 
+use crate::again::Step;
 use crate::checks::Check;
 use crate::clock::Clock;
 use crate::event::{Access, Does, Event, Proxy, Thread, Turn};
 use crate::line::{Even, LINE, LineRow, parts_at_even_distances};
 use crate::order::Audit;
 use crate::race::{Now, bytes_of_granule, overwrite};
-use crate::shadow::{self, Added, Entry, Shadow, Tag};
+use crate::shadow::{self, Added, Entry, Knows, Shadow, Tag};
 use crate::waits::Waits;
 
 /// What the lanes of a warp access by one instruction: each the same scalars from an address of its own.
@@ -91,6 +92,14 @@ impl Row<'_> {
 impl Audit {
     /// Lanes of a warp load or store: the same as [`access`](Audit::access) of each scalar of each lane in turn.
     pub fn row(&mut self, site: u32, row: &Row<'_>) {
+        if let ([lane], [_]) = (row.lanes, row.parts)
+            && self.again.is_counting()
+        {
+            let access = row.access(*lane, 0);
+            if self.is_again(access.thread, Step::Access(site, access)) {
+                return;
+            }
+        }
         if self.has_given_up() || !self.checks.has(Check::Race) {
             return;
         }
@@ -108,8 +117,9 @@ impl Audit {
         if let ([lane], [_]) = (row.lanes, row.parts)
             && self.times_of(row.cta, row.first / 32).is_none()
         {
-            return self.look_at(site, row.access(*lane, 0), true);
+            return self.access(site, row.access(*lane, 0));
         }
+        self.interrupt();
         if self.options.keeps_events {
             row.all().for_each(|access| self.keep(|_| Event::Access { site: what, access }));
         }
@@ -242,9 +252,9 @@ impl Audit {
 
     /// Adds a weak access that was put off to a granule, with what its thread knew.
     pub(crate) fn add_late(&mut self, at: u64, new: Entry, thread: Thread, clock: &Clock) {
-        let unordered = |e: Entry| clock.unordered(thread, e);
-        let since = clock.warp.max(clock.cta);
-        if self.shadow.add_ordered(at, new, &mut self.list, since, unordered, |_| false) == Added::Conflict {
+        let is_ordered = |e: Entry| clock.unordered(thread, e) == 0;
+        let knows = Knows { since: clock.warp.max(clock.cta), learned: None };
+        if self.shadow.add_ordered(at, new, &mut self.list, knows, is_ordered, |_| false) == Added::Conflict {
             self.shadow.read(at, &mut self.list);
             shadow::add(&mut self.list, new);
             self.shadow.write(at, &self.list);
@@ -311,8 +321,9 @@ impl Audit {
             let who = thread.cta << 5 | u32::from(thread.warp);
             let new = Entry { time: self.now, who, lanes: thread.bit(), tag: tag.0 };
             let added = clocks.get(number).map_or(Added::Conflict, |clock| {
-                let since = clock.warp.max(clock.cta);
-                self.shadow.add_ordered(at, new, &mut self.list, since, |e| clock.unordered(thread, e), |_| false)
+                let is_ordered = |e: Entry| clock.unordered(thread, e) == 0;
+                let knows = Knows { since: clock.warp.max(clock.cta), learned: None };
+                self.shadow.add_ordered(at, new, &mut self.list, knows, is_ordered, |_| false)
             });
             match added {
                 Added::Conflict => {
@@ -321,7 +332,7 @@ impl Audit {
                     *clocks = self.take_clocks(cta);
                     place = None;
                 }
-                Added::Done => place = None,
+                Added::Done | Added::Last(_) => place = None,
                 Added::At(found) => place = Some(found),
             }
             at += 4;
@@ -330,11 +341,11 @@ impl Audit {
     }
 
     fn take_clocks(&mut self, cta: u32) -> Vec<Clock> {
-        self.ctas.get_mut(&cta).map_or_else(Vec::new, |cta| std::mem::take(&mut cta.clocks))
+        self.ctas.get_mut(cta).map_or_else(Vec::new, |cta| std::mem::take(&mut cta.clocks))
     }
 
     fn put_clocks(&mut self, cta: u32, clocks: Vec<Clock>) {
-        if let Some(cta) = self.ctas.get_mut(&cta) {
+        if let Some(cta) = self.ctas.get_mut(cta) {
             cta.clocks = clocks;
         }
     }

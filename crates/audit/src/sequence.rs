@@ -6,19 +6,18 @@
 //! is as good, and there the two fences keep nothing apart.
 //!
 //! Fences are counted as they come. Everything that is known goes along with the number of the last fence before it, and with that of the last fence of
-//! which something was heard so ([`Known`]). Choice: who heard of a fence counts as having heard of all that ran before it.
+//! which something was heard so ([`Told`]). Choice: who heard of a fence counts as having heard of all that ran before it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::types::Scope;
 
 use crate::bag::Domain;
 use crate::event::Thread;
-use crate::known::Known;
 use crate::order::Audit;
 use crate::race::Now;
+use crate::told::Told;
 
 /// Most fences of a domain that are kept apart; who heard of an older one takes the oldest that is kept.
 const MOST_KEPT: usize = 1 << 12;
@@ -34,7 +33,7 @@ pub type Number = u32;
 pub struct Sequence {
     count: Number,
     /// By who may take it: what those knew together that executed a fence up to the one of the number.
-    told: BTreeMap<Domain, Vec<(Number, Arc<Known>)>>,
+    told: BTreeMap<Domain, Vec<(Number, Told)>>,
     /// By address: the last fence before a strong write there or something that such a write has overwritten, and the one before a strong read there.
     at: FastMap<u64, (Number, Number)>,
 }
@@ -45,16 +44,17 @@ impl Sequence {
         known > 0 || self.count > 0 && self.at.contains_key(&addr)
     }
 
-    /// What a fence takes by whose thread fences up to a number have been heard of.
+    /// What a fence takes by whose thread fences up to a number have been heard of, put together if somebody else has told it.
     fn take(
-        &self,
+        &mut self,
         heard: Number,
         scope: Scope,
         who: Thread,
         cluster: Option<u32>,
-    ) -> impl Iterator<Item = &Arc<Known>> {
-        let of_domain = move |domain: Domain| {
-            let list = self.told.get(&domain)?;
+        mut learn: impl FnMut(&mut Told),
+    ) {
+        for domain in Domain::within(scope, who, cluster).filter(|_| heard > 0) {
+            let Some(list) = self.told.get_mut(&domain) else { continue };
             // Mostly it is one of the last.
             let late = list.iter().rev().take(FEW).position(|(number, _)| *number <= heard);
             let end = match late {
@@ -62,40 +62,33 @@ impl Sequence {
                 None => list.partition_point(|(number, _)| *number <= heard),
             };
             // What came before those that are kept is in the oldest one.
-            let last =
-                if end == 0 && list.len() >= MOST_KEPT / 2 { list.first() } else { list.get(end.checked_sub(1)?) };
-            last.map(|(_, known)| known)
-        };
-        Domain::within(scope, who, cluster).filter(move |_| heard > 0).filter_map(of_domain)
-    }
-
-    /// A thread executes another fence, and nobody can have heard of the one of a number, which it executed before with the same scope: who hears of a later
-    /// one finds all in that.
-    fn take_back(&mut self, number: Number, scope: Scope, who: Thread, cluster: Option<u32>) {
-        for domain in Domain::within(scope, who, cluster) {
-            if let Some(list) = self.told.get_mut(&domain)
-                && list.last().is_some_and(|(last, _)| *last == number)
-            {
-                list.pop();
+            let last = if end == 0 && list.len() >= MOST_KEPT / 2 { Some(0) } else { end.checked_sub(1) };
+            if let Some((_, told)) = last.and_then(|last| list.get_mut(last)) {
+                learn(told);
             }
         }
     }
 
-    /// A thread that knows so much has executed the last fence.
-    fn put(&mut self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: Option<u32>) {
+    /// A thread that knows so much has executed the last fence. `unheard`: the number of one that it executed before with the same scope, if nobody can have
+    /// heard of that: who hears of a later one finds all in that.
+    fn put(&mut self, told: &Told, unheard: Option<Number>, scope: Scope, who: Thread, cluster: Option<u32>) {
         // Domains that hold the same until now hold the same then.
-        let mut last: Option<(*const Known, Arc<Known>)> = None;
+        let mut last: Option<(Told, Told)> = None;
         for domain in Domain::within(scope, who, cluster) {
             let list = self.told.entry(domain).or_default();
-            let before = list.last().map(|(_, before)| before);
-            let all = match (before, &last) {
-                (None, _) => Arc::clone(known),
-                (Some(before), Some((same, all))) if Arc::as_ptr(before) == *same => Arc::clone(all),
-                (Some(before), _) if known.has(before) => Arc::clone(known),
-                (Some(before), _) => {
-                    let mut all = Arc::clone(known);
-                    Known::learn(&mut all, before);
-                    last = Some((Arc::as_ptr(before), Arc::clone(&all)));
+            if let Some((number, before)) = list.last_mut().filter(|(number, _)| Some(*number) == unheard) {
+                *number = self.count;
+                before.learn(told);
+                continue;
+            }
+            let all = match (list.last(), &last) {
+                (None, _) => told.clone(),
+                (Some((_, before)), _) if told.has(before) => told.clone(),
+                (Some((_, before)), Some((same, all))) if before.is_same(same) => all.clone(),
+                (Some((_, before)), _) => {
+                    let mut all = told.clone();
+                    all.learn(before);
+                    last = Some((before.clone(), all.clone()));
                     all
                 }
             };
@@ -125,48 +118,45 @@ impl Sequence {
 }
 
 impl Audit {
-    /// A thread executes a fence of sequential consistency: what it learns. Behind it, [`pass_sequence`](Audit::pass_sequence) and [`tell_sequence`](Audit::tell_sequence).
-    pub(crate) fn take_sequence(&mut self, who: Thread, scope: Scope) {
-        let cluster = self.cluster(who);
-        let heard = self.clock(who).map_or(0, |clock| clock.heard());
-        let Audit { sequence, ctas, .. } = self;
-        if let Some(clock) = ctas.get_mut(&who.cta).and_then(|cta| cta.clock_mut(who)) {
-            sequence.take(heard, scope, who, cluster).for_each(|known| clock.learn(known));
-        }
-        sequence.count = sequence.count.saturating_add(1);
-    }
-
-    /// What it knows then, and has done itself, to be released.
-    pub(crate) fn pass_sequence(&mut self, who: Thread, scope: Scope) -> Arc<Known> {
-        let (now, number, cluster) = (self.now, self.sequence.count, self.cluster(who));
+    /// A thread executes a fence of sequential consistency: what it learns, and what those learn that execute one later.
+    pub(crate) fn pass_sequence(&mut self, who: Thread, site: u32, scope: Scope) {
+        let (now, cluster) = (self.now, self.cluster(who));
         self.has_released = true;
         let Audit { sequence, ctas, .. } = self;
-        let Some(clock) = ctas.get_mut(&who.cta).and_then(|cta| cta.clock_mut(who)) else { return Arc::default() };
-        // What the thread released by its last fence is gone with that, so that nothing is copied. Who hears of a fence of somebody else between the two would miss it.
-        if clock.orders().forget_fences(scope) && clock.unheard > 0 && clock.unheard + 1 == number {
-            sequence.take_back(clock.unheard, scope, who, cluster);
+        let Some(clock) = ctas.running(who) else { return };
+        let heard = clock.heard();
+        // Who has heard of nothing since the last one learned all by that.
+        if clock.took != Some((heard, scope)) {
+            clock.took = Some((heard, scope));
+            sequence.take(heard, scope, who, cluster, |told| {
+                if !clock.knows(who, told) {
+                    told.settle();
+                    clock.learn(who, told, now);
+                }
+            });
         }
-        clock.pass(who, now, number)
-    }
-
-    /// What those learn that execute one later.
-    pub(crate) fn tell_sequence(&mut self, who: Thread, scope: Scope, known: &Arc<Known>) {
-        let cluster = self.cluster(who);
-        self.sequence.put(known, scope, who, cluster);
+        sequence.count = sequence.count.saturating_add(1);
+        let number = sequence.count;
+        let is_only = clock.orders().fences.iter().all(|f| f.scope <= scope);
+        // Who hears of a fence of somebody else between the two would miss the first one.
+        let unheard = Some(clock.unheard).filter(|n| is_only && *n > 0 && n + 1 == number);
+        (clock.passed, clock.unheard) = (number, number);
+        let told = clock.release(who, now, scope, site);
+        sequence.put(told, unheard, scope, who, cluster);
     }
 
     /// A strong access, which may tell of fences before it and hear of others.
     pub(crate) fn hear(&mut self, now: &Now) {
         let who = now.access.thread;
-        let own = self.clock(who).map_or(0, |clock| {
-            clock.unheard = 0;
-            clock.passed()
-        });
-        if !self.sequence.concerns(own, now.access.addr) {
+        let Audit { sequence, ctas, .. } = self;
+        let Some(clock) = ctas.running(who) else { return };
+        clock.unheard = 0;
+        let own = clock.passed();
+        if !sequence.concerns(own, now.access.addr) {
             return;
         }
-        let heard = self.sequence.meet(own, now);
-        if let Some(clock) = self.clock(who).filter(|clock| clock.heard() < heard) {
+        let heard = sequence.meet(own, now);
+        if clock.heard() < heard {
             clock.hear(heard);
         }
     }

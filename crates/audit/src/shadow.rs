@@ -5,7 +5,8 @@
 //!
 //! A *line* of 32 granules has rows of lanes instead as long as that says all (`line`).
 
-use std::collections::BTreeMap;
+mod chain;
+mod messages;
 
 use handloom_diag::hash::FastMap;
 
@@ -13,6 +14,9 @@ use crate::bag::Message;
 use crate::known::Time;
 use crate::later::{Head, Read};
 use crate::line::{LINE, Line, LineRow};
+pub use chain::{Added, Knows};
+use chain::{TURNS, Turn, node};
+use messages::Messages;
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
@@ -109,22 +113,6 @@ impl Tag {
     }
 }
 
-/// Some of the accesses to a granule, by their places: a bit each.
-#[derive(Default)]
-struct Bits([u64; MOST.div_ceil(64)]);
-
-impl Bits {
-    fn add(&mut self, place: usize) {
-        if let Some(word) = self.0.get_mut(place / 64) {
-            *word |= 1 << (place % 64);
-        }
-    }
-
-    fn has(&self, place: usize) -> bool {
-        self.0.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
-    }
-}
-
 /// The accesses to a granule: one in place, the others in a chain of such.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
@@ -153,17 +141,6 @@ pub fn add(list: &mut Vec<Entry>, new: Entry) {
     list.push(new);
 }
 
-/// What became of an access that is added to those of a granule.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Added {
-    /// Nothing: it may race with one of them.
-    Conflict,
-    /// It is one of them.
-    Done,
-    /// It is the entry of this place, 0 for the first, and no other entry of its warp is later than `since`.
-    At(u32),
-}
-
 /// What is remembered of a page.
 #[derive(Debug)]
 pub struct Page {
@@ -174,7 +151,7 @@ pub struct Page {
     /// By line; none if no row was kept.
     lines: Box<[Line]>,
     /// What strong writes in it tell, by address.
-    pub messages: BTreeMap<u64, Message>,
+    pub messages: Messages,
     /// Reads that were put off, none of them once it is written.
     pub later: Vec<Read>,
     /// Somebody has written it.
@@ -187,7 +164,7 @@ impl Page {
             cells: Box::default(),
             exact: 0,
             lines: Box::default(),
-            messages: BTreeMap::new(),
+            messages: Messages::default(),
             later: Vec::new(),
             is_written: false,
         }
@@ -196,7 +173,7 @@ impl Page {
     /// What a strong write to an address tells.
     #[inline]
     pub fn message(&self, addr: u64) -> Option<&Message> {
-        if self.messages.is_empty() { None } else { self.messages.get(&addr) }
+        self.messages.get(addr)
     }
 }
 
@@ -219,6 +196,8 @@ pub struct Shadow {
     nodes: Vec<Cell>,
     /// 1 + the first of those that are in no chain.
     free: u32,
+    /// Granules that a thread writes again and again by strong accesses, and the place of its last one.
+    turns: [Option<(Turn, u32)>; TURNS],
     /// Pages with granules, and with lines.
     n_exact: usize,
     n_lined: usize,
@@ -241,6 +220,7 @@ impl Default for Shadow {
             lately: vec![NO_PAGE; LATELY].into(),
             nodes: Vec::new(),
             free: 0,
+            turns: [None; TURNS],
             n_exact: 0,
             n_lined: 0,
             n_rows: 0,
@@ -417,155 +397,9 @@ impl Shadow {
         Some((n, few))
     }
 
-    /// Adds an access that races with none: what is left is the same as after [`few`](Shadow::few), [`read`](Shadow::read), [`add`] and
-    /// [`write`](Shadow::write) in `race`. `unordered`: the lanes of an entry that are not ordered before the access; `is_strong`: whether the two are morally
-    /// strong, so that they are no race anyhow. `list`: empty, and left so. `since`: what the thread knows of its warp.
-    #[inline]
-    pub fn add_ordered(
-        &mut self,
-        at: u64,
-        new: Entry,
-        list: &mut Vec<Entry>,
-        since: Time,
-        unordered: impl Fn(Entry) -> u32,
-        is_strong: impl Fn(Entry) -> bool,
-    ) -> Added {
-        let page = self.find(at);
-        let cell = self.cell_at(page, at);
-        if cell.entry.time == 0 {
-            cell.entry = new;
-            return Added::At(0);
-        }
-        let cell = *cell;
-        self.add_to(cell, at, new, list, since, unordered, is_strong)
-    }
-
-    /// The same where something is remembered of the granule.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the second half of `add_ordered`, which is small enough to be inlined without it"
-    )]
-    fn add_to(
-        &mut self,
-        cell: Cell,
-        at: u64,
-        new: Entry,
-        list: &mut Vec<Entry>,
-        since: Time,
-        unordered: impl Fn(Entry) -> u32,
-        is_strong: impl Fn(Entry) -> bool,
-    ) -> Added {
-        let first = cell.entry;
-        if first.is_like(&new) && new.lanes & !first.lanes == 0 {
-            return Added::Done;
-        }
-        let (mask, writes, strength) = (new.tag().mask(), new.tag().writes(), new.tag().strength());
-        let may_be_covered = |e: Entry| {
-            let tag = e.tag();
-            let same = || (tag.strength(), tag.bytes(), e.cta()) == (strength, new.tag().bytes(), new.cta());
-            tag.mask() & !mask == 0 && (writes || !tag.writes()) && (strength == 0 || same())
-        };
-        let is_covered = |e: Entry, left: u32| left == 0 && may_be_covered(e);
-        let (mut n, mut covered, mut like, mut is_alone, mut passes) = (0, 0, None, true, false);
-        // Those that are covered, a bit each.
-        let (mut gone, mut oldest) = (Bits::default(), (Time::MAX, 0));
-        let (mut here, mut place) = (cell, 0);
-        loop {
-            let (e, tag) = (here.entry, here.entry.tag());
-            let conflicts = tag.mask() & mask != 0 && (writes || tag.writes());
-            let covers = may_be_covered(e);
-            // Atomics of many blocks on one place are asked nothing else.
-            let is_passed = writes && !covers && conflicts && is_strong(e);
-            let left = if is_passed || !conflicts && !covers { u32::MAX } else { unordered(e) };
-            if left != 0 && conflicts {
-                if !is_passed && !is_strong(e) {
-                    return Added::Conflict;
-                }
-                passes |= tag.writes();
-            }
-            if e.is_like(&new) {
-                like = Some(place);
-            } else if e.who == new.who && e.time > since {
-                is_alone = false;
-            }
-            if covers && left == 0 {
-                covered += 1;
-                gone.add(n);
-            }
-            if e.time < oldest.0 {
-                oldest = (e.time, n);
-            }
-            n += 1;
-            let Some(next) = node(&mut self.nodes, here.next) else { break };
-            (place, here) = (here.next, *next);
-        }
-        let last = place;
-        let added = |place| if is_alone { Added::At(place) } else { Added::Done };
-        if let Some(place) = like
-            && (covered == 0 || !writes && !passes && n <= FEW)
-        {
-            self.add_lanes_at(at, place, new.lanes);
-            return added(place);
-        }
-        if covered == n {
-            self.give(cell.next);
-            *self.cell(at) = Cell { entry: new, next: 0 };
-            return added(0);
-        }
-        if covered == 0 && n == MOST {
-            gone.add(oldest.1);
-        }
-        if (covered > 0 || n == MOST) && like.is_none() {
-            self.replace(at, &gone, new);
-            return Added::Done;
-        }
-        if covered == 0 && n < MOST {
-            let to = self.take();
-            self.put(to, Cell { entry: new, next: 0 });
-            match node(&mut self.nodes, last) {
-                Some(node) => node.next = to,
-                None => self.cell(at).next = to,
-            }
-            return added(to);
-        }
-        self.read(at, list);
-        list.retain(|e| !is_covered(*e, unordered(*e)));
-        add(list, new);
-        self.write(at, list);
-        list.clear();
-        Added::Done
-    }
-
-    /// Takes some accesses out of those of a granule, by their places, and adds another one at the end.
-    fn replace(&mut self, at: u64, gone: &Bits, new: Entry) {
-        let page = self.find(at);
-        let mut here = *self.cell_at(page, at);
-        let (mut to, mut i) = (0, 0);
-        loop {
-            if !gone.has(i) {
-                let kept = self.slot(page, at, to);
-                kept.entry = here.entry;
-                to = kept.next;
-            }
-            let Some(next) = node(&mut self.nodes, here.next) else { break };
-            (here, i) = (*next, i + 1);
-        }
-        let last = self.slot(page, at, to);
-        let rest = std::mem::take(&mut last.next);
-        last.entry = new;
-        self.give(rest);
-    }
-
-    /// A place of a granule: 0 for the first, or else the number of a node.
-    fn slot(&mut self, page: usize, at: u64, place: u32) -> &mut Cell {
-        match place.checked_sub(1).and_then(|i| usize::try_from(i).ok()).filter(|i| *i < self.nodes.len()) {
-            Some(i) => &mut self.nodes[i],
-            None => self.cell_at(page, at),
-        }
-    }
-
     /// Adds lanes to the entry of a place that [`add_ordered`](Shadow::add_ordered) gave.
     pub fn add_lanes_at(&mut self, at: u64, place: u32, lanes: u32) {
+        self.forget_turn(at);
         match node(&mut self.nodes, place) {
             Some(node) => node.entry.lanes |= lanes,
             None => self.cell(at).entry.lanes |= lanes,
@@ -574,6 +408,7 @@ impl Shadow {
 
     /// Adds lanes to an access of a granule, by its place.
     pub fn add_lanes(&mut self, at: u64, place: usize, lanes: u32) {
+        self.forget_turn(at);
         let cell = self.cell(at);
         let mut next = cell.next;
         if place == 0 {
@@ -628,60 +463,11 @@ impl Shadow {
 
     /// Replaces the accesses to a granule.
     pub fn write(&mut self, at: u64, list: &[Entry]) {
+        self.forget_turn(at);
         let old = self.cell(at).next;
         let (first, rest) = list.split_first().map_or((Entry::default(), list), |(first, rest)| (*first, rest));
         let next = self.chain(old, rest);
         *self.cell(at) = Cell { entry: first, next };
-    }
-
-    /// A chain of accesses in the place of an old one.
-    fn chain(&mut self, old: u32, list: &[Entry]) -> u32 {
-        let Some((entry, rest)) = list.split_first() else {
-            self.give(old);
-            return 0;
-        };
-        let (mut at, mut left) = match node(&mut self.nodes, old) {
-            Some(node) => (old, node.next),
-            None => (self.take(), 0),
-        };
-        let first = at;
-        let mut entry = *entry;
-        for next in rest {
-            let (to, after) = match node(&mut self.nodes, left) {
-                Some(node) => (left, node.next),
-                None => (self.take(), 0),
-            };
-            self.put(at, Cell { entry, next: to });
-            (at, left, entry) = (to, after, *next);
-        }
-        self.put(at, Cell { entry, next: 0 });
-        self.give(left);
-        first
-    }
-
-    fn put(&mut self, at: u32, cell: Cell) {
-        if let Some(node) = node(&mut self.nodes, at) {
-            *node = cell;
-        }
-    }
-
-    /// A node that is in no chain.
-    fn take(&mut self) -> u32 {
-        if let Some(node) = node(&mut self.nodes, self.free) {
-            return std::mem::replace(&mut self.free, node.next);
-        }
-        self.nodes.push(Cell::default());
-        // More than that is more than the room that there is.
-        u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
-    }
-
-    /// Takes a chain back.
-    fn give(&mut self, mut chain: u32) {
-        while let Some(node) = node(&mut self.nodes, chain) {
-            let next = std::mem::replace(&mut node.next, self.free);
-            self.free = chain;
-            chain = next;
-        }
     }
 
     /// Forgets all about a range of any alignment, where its granules are its own.
@@ -691,7 +477,7 @@ impl Shadow {
         while at < end {
             if self.places.contains_key(&(at / PAGE)) {
                 self.write(at, &[]);
-                self.page(at).messages.remove(&at);
+                self.page(at).messages.forget(at, 4);
                 at += 4;
             } else {
                 at = (at / PAGE + 1) * PAGE;
@@ -720,12 +506,8 @@ impl Shadow {
             self.free_pages.push(place);
         }
         self.lately.fill(NO_PAGE);
+        self.turns = [None; TURNS];
     }
-}
-
-/// A node by 1 + its number.
-fn node(nodes: &mut [Cell], at: u32) -> Option<&mut Cell> {
-    nodes.get_mut(usize::try_from(at.checked_sub(1)?).ok()?)
 }
 
 #[cfg(test)]

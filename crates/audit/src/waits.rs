@@ -35,6 +35,12 @@ impl Waits {
         !self.phases.is_empty() || !self.waiting.is_empty()
     }
 
+    /// Whether an access matters.
+    #[inline]
+    pub fn concerns(&self, access: &Access) -> bool {
+        access.turn != Turn::None || self.looks_at_writes()
+    }
+
     /// How many phases of an object have ended.
     pub fn phases(&self, object: u64) -> u64 {
         self.phases.get(&object).copied().unwrap_or(0)

@@ -27,6 +27,9 @@ const PARAMS: u64 = 1 << 62;
 
 /// Whether no check of a launch can find anything, with parameters as they lie in memory, and what it touches then. It is looked at once.
 pub(super) fn answer(function: &Function, config: &LaunchConfig, params: &[u8]) -> (Answer, Arc<Footprint>) {
+    if may_be_known(function, config) && tells_nothing(function, config) {
+        return (Answer::Clean, Arc::default());
+    }
     let known = known(function, config, params);
     let (answer, footprint) = match &known {
         Some(known) => (answer_of(function, config, known), Arc::clone(&known.footprint)),
@@ -86,13 +89,8 @@ pub(super) fn settle_blank(footprint: &Footprint, blank: &Blank) {
 
 /// What is known of a launch, unless it is a doubt.
 fn known(function: &Function, config: &LaunchConfig, params: &[u8]) -> Option<Proven> {
-    let (check, key) = (config.check?, key(function, config, params)?);
-    let clusters: u32 = config.cluster_of(function.entry()).iter().product();
-    let is_told = check.races.keeps_events || !check.races.proves;
-    if is_told || config.engine == Engine::Interp || config.count.is_some() || clusters > 1 {
-        return None;
-    }
-    if !audited::must_tell(function, config) && audited::why_interpreted(function, config).is_none() {
+    let key = key(function, config, params)?;
+    if !may_be_known(function, config) || tells_nothing(function, config) {
         return None;
     }
     let module = function.module_of(config);
@@ -106,6 +104,18 @@ fn known(function: &Function, config: &LaunchConfig, params: &[u8]) -> Option<Pr
     });
     keep(&module, key, proven.clone());
     proven
+}
+
+/// Whether it makes a difference what is known of a launch.
+fn may_be_known(function: &Function, config: &LaunchConfig) -> bool {
+    let clusters: u32 = config.cluster_of(function.entry()).iter().product();
+    let is_told = config.check.is_none_or(|check| check.races.keeps_events || !check.races.proves);
+    !is_told && config.engine != Engine::Interp && config.count.is_none() && clusters <= 1
+}
+
+/// Whether nobody is told what threads do, whatever that is: traps are all that can be found.
+fn tells_nothing(function: &Function, config: &LaunchConfig) -> bool {
+    !audited::must_tell(function, config) && audited::why_interpreted(function, config).is_none()
 }
 
 fn keep(module: &ModuleInner, key: Proof, known: Option<Proven>) {

@@ -25,6 +25,11 @@ pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
 
 pub(super) fn memory(c: &mut Call<'_>) -> u64 {
     let site = &c.tables.mems[c.site];
+    if c.host.told.is_some()
+        && let Some(r) = Request::of(site)
+    {
+        return audited::access(c, &r);
+    }
     if let Op::IsSpace(space) = site.op {
         for lane in lanes(c.mask) {
             let inside = is_in_space(c.host, space, c.ctx.read(site.addr, lane));
@@ -64,9 +69,6 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
         c.host.failure = Some(Failure::Bug(format!("memory routine for {:?}", site.op)));
         return 0;
     };
-    if c.host.told.is_some() {
-        return audited::access(c, &r);
-    }
     let header = c.ctx.header();
     let machine = c.host.machine;
     #[cfg(target_arch = "x86_64")]

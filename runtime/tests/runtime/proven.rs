@@ -478,6 +478,35 @@ ld.global.u32 %r6, [%a]; and.b32 %r6, %r6, 15; mov.u32 %r4, mine; mad.lo.u32 %r4
 }
 
 /// What depends on who comes first is what the interpreter leaves with the same seed.
+/// Without `race` all that matters is that what is read of shared memory was written, whoever else is there.
+#[test]
+fn locks_without_races() {
+    let lock = |first: &str| {
+        format!(
+            "setp.eq.u32 %p1, %t, 0; {first} bar.sync 0; setp.ne.u32 %p2, %t, 64; @%p2 bra DONE;
+    mov.u32 %r4, 0;
+LOOP: atom.shared.cas.b32 %r5, [own], 0, 1; setp.ne.u32 %p1, %r5, 0; @%p1 bra LOOP;
+    membar.gl; ld.volatile.shared.u32 %r6, [own+4]; add.u32 %r6, %r6, 1; st.volatile.shared.u32 [own+4], %r6; membar.gl;
+    atom.shared.exch.b32 %r5, [own], 0; add.u32 %r4, %r4, 1; setp.lt.u32 %p3, %r4, 3; @%p3 bra LOOP;
+DONE: bar.sync 0; ld.shared.u32 %r7, [own+4]; st.global.u32 [%a], %r7;"
+        )
+    };
+    let known = |body: &str| {
+        let [(jit, left), (interp, want)] =
+            [Engine::Jit, Engine::Interp].map(|engine| run(body, 0, "memory,init", engine));
+        assert_eq!((jit.findings(), left), (interp.findings(), want), "{body}");
+        (jit.check.unwrap().is_proven, interp.findings().is_empty())
+    };
+    assert_eq!(known(&lock("@%p1 st.shared.v2.u32 [own], {%n, %n};")), (true, true));
+    assert_eq!(known(&lock("@%p1 st.shared.u32 [own], %n;")), (false, false));
+    // Warps write one place, which is a race and nothing else; lanes of one warp do so in the order of the seed too.
+    let together = "shr.u32 %r4, %t, 5; and.b32 %r5, %t, 31; setp.eq.u32 %p1, %r5, 0; @%p1 st.shared.u32 [own], %r4;
+    bar.sync 0; ld.shared.u32 %r4, [own]; st.global.u32 [%a], %r4;";
+    assert_eq!(known(together), (true, true));
+    assert_eq!(known(&together.replace("@%p1 st", "st")), (false, true));
+    assert_eq!(known(&together.replace("[own];", "[own+4];")), (false, false));
+}
+
 #[test]
 fn orders_that_the_seed_decides() {
     for body in [

@@ -6,7 +6,7 @@
 //!
 //! Then nothing is found in the launch if no two threads of a block are in each other's way between two barriers (`own` for shared memory, `grid` for
 //! global memory), if the accesses of blocks lie apart (`grid`), if all that is read of shared memory was written, and if barriers and member masks name all
-//! who come there. Where the order of threads of a block decides more than who is first (atomics with results, sums of floats), the seed has a say in what is left, though nothing is found ([`Clean`]). Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. Reads of
+//! who come there. Where races are not looked for, warps may be in each other's way in shared memory: their order is the seed's then. Where the order of threads of a block decides more than who is first (atomics with results, sums of floats), the seed has a say in what is left, though nothing is found ([`Clean`]). Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. Reads of
 //! global memory at places that memory decides are no doubt if the ranges are known that the launch changes: whoever runs it then holds reads apart from these
 //! ([`Clean::if_apart`]). Loops whose end memory decides are played until a round is as the one before (`rounds`). What this does not
 //! follow (calls, printing, asynchronous copies, clusters) is a doubt too, so is what takes too long.
@@ -29,7 +29,7 @@ use crate::checks::{Check, Checks};
 pub use area::{Area, Areas};
 use grid::{Global, How, is_shared};
 use mask::Mask;
-use own::{Anywhere, Atomics, Cells, Kind, Now, OwnBytes, Written};
+use own::{Anywhere, Atomics, Cells, Kind, LanesOfWarps, Now, OwnBytes, Written};
 use rounds::{Rounds, reads_of_memory};
 use value::{Known, LOCAL, LOW, Lanes, SHARED, Shape, Value};
 
@@ -71,6 +71,9 @@ type Doubt = &'static str;
 /// Why a block is played through again: accesses are to parts of words, or loops have no end that is known.
 const PARTS_OF_WORDS: Doubt = "accesses are to parts of words";
 const DOES_MUCH: Doubt = "a block does much";
+
+/// Why it is played through once more if races are not looked for.
+const MEET: Doubt = "threads of a block access one place in shared memory";
 
 /// A launch in which no check can find anything.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -126,9 +129,10 @@ fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<Clean, Doubt> {
     let registers = Registers::of(launch.code);
     let mut all = Global::default();
     for part in parts {
-        let (mut grain, mut widens) = (4, false);
+        let (mut grain, mut widens, mut warps_meet) = (4, false, false);
         let global = loop {
-            match Walk::new(launch, &registers, (*part, grain, widens))?.run() {
+            match Walk::new(launch, &registers, (*part, grain, widens, warps_meet))?.run() {
+                Err(MEET) if !warps_meet && !launch.checks.has(Check::Race) => warps_meet = true,
                 Err(why) if why == PARTS_OF_WORDS && grain > 1 => grain = 1,
                 Err(why) if why == DOES_MUCH && !widens => widens = true,
                 done => break done?,
@@ -192,6 +196,8 @@ struct Walk<'a> {
     /// Bytes of a cell.
     grain: u64,
     cells: Cells,
+    /// Instead of these, where warps may be in each other's way.
+    lanes: Option<LanesOfWarps>,
     written: Written,
     anywhere: Anywhere,
     /// What threads have written of their own memory.
@@ -208,7 +214,7 @@ impl<'a> Walk<'a> {
     fn new(
         launch: &'a Launch<'a>,
         registers: &'a Registers,
-        (blocks, grain, widens): (Part, u64, bool),
+        (blocks, grain, widens, warps_meet): (Part, u64, bool, bool),
     ) -> Result<Walk<'a>, Doubt> {
         let [x, y, z] = launch.ntid.map(|n| n as usize);
         let threads = x * y * z;
@@ -237,6 +243,7 @@ impl<'a> Walk<'a> {
             now: Now { stretch: 1, met: vec![0; threads.div_ceil(32)] },
             grain,
             cells: Cells::new(n_cells),
+            lanes: warps_meet.then(LanesOfWarps::default),
             written: Written::new(n_cells, with_contents),
             anywhere: Anywhere::default(),
             own_bytes: OwnBytes::new(launch.frame.size),
@@ -280,7 +287,7 @@ impl<'a> Walk<'a> {
             }
             self.end(b, state)?;
         }
-        self.global.order_decides = self.atomics.order_decides();
+        self.global.order_decides = self.atomics.order_decides() || self.lanes.is_some();
         Ok(self.global)
     }
 
@@ -724,8 +731,12 @@ impl<'a> Walk<'a> {
                 return Err("an access is misaligned");
             }
             let cells = ((addr / self.grain) as usize, (end / self.grain) as usize);
-            if !self.cells.access(&self.now, cells, t, (kind, bytes)) {
-                return Err("threads of a block access one place in shared memory");
+            let is_apart = match &mut self.lanes {
+                Some(lanes) => lanes.access(&self.now, cells, t, kind),
+                None => self.cells.access(&self.now, cells, t, (kind, bytes)),
+            };
+            if !is_apart {
+                return Err(MEET);
             }
             if !follows_bits {
                 continue;

@@ -2,6 +2,8 @@
 //!
 //! Threads of a warp are ordered by `bar.warp.sync` too. Two that nothing orders must not access a byte unless both read, or both are atomics.
 
+use std::collections::HashMap;
+
 use handloom_ir::types::{AtomOp, ScalarType};
 
 use super::mask::Mask;
@@ -130,6 +132,39 @@ impl Cells {
             }
         }
         true
+    }
+}
+
+/// Who has accessed cells, warp by warp: lanes of one must not be in each other's way, unless all do atomics.
+#[derive(Debug, Default)]
+pub(super) struct LanesOfWarps(HashMap<(usize, usize), Lanes>);
+
+/// Lanes of a warp that have accessed a cell since they met.
+#[derive(Debug)]
+struct Lanes {
+    stretch: u32,
+    met: u32,
+    /// Which thread, if it is one.
+    one: Option<usize>,
+    /// What they did, if all did one thing.
+    kind: Option<Kind>,
+}
+
+impl LanesOfWarps {
+    /// A thread accesses some cells. Says whether nothing speaks against it.
+    pub(super) fn access(&mut self, now: &Now, at: (usize, usize), thread: usize, kind: Kind) -> bool {
+        let warp = thread / 32;
+        let (stretch, met) = (now.stretch, now.met[warp]);
+        (at.0..at.1).all(|cell| {
+            let new = || Lanes { stretch, met, one: Some(thread), kind: Some(kind) };
+            let there = self.0.entry((cell, warp)).or_insert_with(new);
+            if (there.stretch, there.met) != (stretch, met) {
+                *there = new();
+            }
+            there.one = there.one.filter(|one| *one == thread);
+            there.kind = there.kind.filter(|all| *all == kind);
+            there.one.is_some() || matches!(there.kind, Some(Kind::Read | Kind::Atomic))
+        })
     }
 }
 
