@@ -234,6 +234,25 @@ fn suppressions_leave_findings_out() {
     assert!(ran.objects()[1]["suppression"].as_str().unwrap().starts_with("suppress race unordered twins.cu:3"));
 }
 
+/// One that a file leaves out is not the first one that is wanted, and does not end the launch.
+#[test]
+fn the_first_finding_is_one_that_is_not_left_out() {
+    let twice = TWINS.replacen("st.shared.u32", "st.shared.u32 [tile+4], %r0;\n    st.shared.u32", 1);
+    let f = Folder::with("check_first_suppressed", &twice);
+    let line = "run k.ptx racy --grid 1 --block 64 --check=race --gen-suppressions";
+    let all = f.run(&format!("{line} zero:4")).ends(1);
+    let known = |ran: &Ran| -> Vec<String> {
+        ran.err.lines().filter(|l| l.contains("suppress ")).map(|l| l.trim().to_owned()).collect()
+    };
+    let (all, first) = (known(&all), known(&f.run(&format!("{line} --first zero:4")).ends(1)));
+    assert!(all.len() > 1 && first.len() == 1, "{all:?} {first:?}");
+    f.write("s.txt", &first[0]);
+    let second = known(&f.run(&format!("{line} --first --suppressions s.txt zero:4")).ends(1));
+    assert!(second.len() == 1 && second != first, "{second:?}");
+    f.write("s.txt", all.join("\n"));
+    f.run(&format!("{line} --first --suppressions s.txt zero:4")).ends(0);
+}
+
 #[test]
 fn documents_are_alone_on_standard_output() {
     let f = Folder::with("check_documents", OTHERS);
