@@ -200,7 +200,7 @@ mod tests {
         audit.follow_proxies(true);
         audit.start_cta(0, 64, None, (0, 0));
         let (copier, writer) = (Thread::new(0, 0), Thread::new(0, 32));
-        let mut does = |audit: &mut Audit, thread, does, order, addr, (proxy, begun)| {
+        let does = |audit: &mut Audit, thread, does, order, addr, (proxy, begun)| {
             let space = StateSpace::Global;
             let site = Site { span: Span::NONE, does, order, scope: Scope::Gpu, space, proxy };
             let number = audit.site(site);

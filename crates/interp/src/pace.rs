@@ -94,11 +94,8 @@ pub fn pauses(seed: u64) -> bool {
 
 /// Whether threads may give way after an op: what it read may decide what they do next, as it is with locks.
 pub fn may_pause(op: Op) -> bool {
-    match op {
-        Op::Load { access, .. } => access.order != Order::Weak,
-        Op::Atom { access, .. } => access.op != AtomOp::Step,
-        _ => false,
-    }
+    matches!(op, Op::Load { access, .. } if access.order != Order::Weak)
+        || matches!(op, Op::Atom { access, .. } if access.op != AtomOp::Step)
 }
 
 /// The next number of a SplitMix64 sequence.
