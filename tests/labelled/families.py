@@ -11,6 +11,7 @@ that makes it says by which. Labels (`//~`) follow from those rules here, never 
 import pathlib
 import sys
 
+from contents import unwritten, variables
 from meetings import mbarrier_objects, own_window, shared_barriers
 from family import BAR, BOX, ONE, PLACES, SCOPES, WHO, Family, note, reaches, wait_for
 
@@ -310,6 +311,8 @@ def clusters():
     f.add("other_cluster", [
         "mov.u32 %r0, %ctaid.x;", "setp.eq.u32 %p0, %r0, 0;", "setp.eq.u32 %p1, %r0, 3;", note("@%p1 st.global.u32 [%data], 7;", "race unordered"), *both,
         note("@%p0 ld.global.u32 %r3, [%data];", "race unordered"), "@%p0 st.global.u32 [%out], %r3;"], "4, 1;cluster=(2,1,1)")
+    f.add("waited_without_arrival", ["barrier.cluster.arrive;", "barrier.cluster.wait;", note("barrier.cluster.wait;", "barrier wait_without_arrival")], "2, 32;cluster=(2,1,1)")
+    f.add("waited_without_arrival_alone", [note("barrier.cluster.wait;", "barrier wait_without_arrival")], ONE)
     return f
 
 
@@ -352,6 +355,9 @@ def atomics():
         ("two_reads", "ld.global.u32 %r4, [%data];", "ld.global.u64 %d0, [%data];", None),
         ("relaxed_pair", "st.relaxed.gpu.global.u64 [%data], %d1;", "ld.relaxed.gpu.global.u64 %d0, [%data];", None),
         ("relaxed_halves", "st.relaxed.gpu.global.u64 [%data], %d1;", "ld.relaxed.gpu.global.u32 %r5, [%data+4];", "mixed_size"),
+        ("halves_and_a_half", "red.global.add.noftz.f16x2 [%data], %r6;", "atom.relaxed.gpu.global.add.noftz.f16 %h0, [%data+2], %h1;", None),
+        ("halves_and_a_narrow_half", "red.global.add.noftz.f16x2 [%data], %r6;", "atom.relaxed.cta.global.add.noftz.f16 %h0, [%data+2], %h1;", "atomic_scopes"),
+        ("halves_and_a_word", "red.global.add.noftz.f16x2 [%data], %r6;", "atom.global.add.u32 %r4, [%data], 1;", "mixed_size"),
         ("failed_cas_beside_store", "atom.global.cas.b32 %r4, [%data], 5, 6;", "st.global.u32 [%data], 3;", "unordered"),
     ]
     for name, one, two, race in beside:
@@ -491,6 +497,9 @@ def bulk_copies():
                      read.format(0), out])
     one("not_waited", [init, expect.format(16), note(load.format(0), late), note(read.format(0), late), *wait_for(0)])
     one("written_early", [init, expect.format(16), note(load.format(0), late), note("st.shared.u32 [box+4], 1;", late), *wait_for(0)])
+    # The phase ends when as many bytes have come as it expects, whichever they are: of two copies one may still be under way.
+    one("more_than_expected", [init, expect.format(16), "mov.u32 %r9, 0;", "AGAIN:", note(load.format(0), late), "add.u32 %r9, %r9, 1;", "setp.lt.u32 %p1, %r9, 2;", "@%p1 bra AGAIN;",
+                               *wait_for(0), note(read.format(0), late), out])
     one("beside", [init, expect.format(16), load.format(0), "st.shared.u32 [box+16], 1;", read.format(16), *wait_for(0), out])
     # It asks once and does not look at the answer, which is no.
     one("asked_in_vain", [init, "mbarrier.try_wait.parity.shared.b64 %p6, [bar], 0;", expect.format(16), note(load.format(0), late), note(read.format(0), late), *wait_for(0)])
@@ -560,6 +569,9 @@ def mbarriers():
         "mbarrier.test_wait.parity.shared.b64 %p6, [bar], 0;", "MEET:", "bar.sync 0;", "@%p1 mbarrier.inval.shared.b64 [bar];", "@%p1 mbarrier.init.shared.b64 [bar], 2;"],
         "1, 64", shared=[BAR])
     # Counts.
+    for name, bytes_, label in [("as_many_bytes", 32767, None), ("too_many_bytes", 32768, "barrier mbarrier_count")]:
+        f.add(f"{name}_as_it_counts", ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p1, %r0, 0;", "@%p1 mbarrier.init.shared.b64 [bar], 32;", "bar.sync 0;",
+                                       note(f"mbarrier.arrive.expect_tx.shared.b64 _, [bar], {bytes_};", label)], "1, 32", shared=[BAR])
     for name, count, label in [("as_expected", 64, None), ("more_than_expected", 63, "barrier mbarrier_count")]:
         f.add(f"arrivals_{name}", ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p1, %r0, 0;", f"@%p1 mbarrier.init.shared.b64 [bar], {count};",
                                    "@%p1 mbarrier.expect_tx.shared.b64 [bar], 16;" if label else "mov.u32 %r1, 0;", "bar.sync 0;",
@@ -714,63 +726,6 @@ def masks():
     for name, bar, label in [("aligned", "bar.sync 0;", parted), ("unaligned", "barrier.sync 0;", None), ("aligned_by_word", "barrier.sync.aligned 0;", parted)]:
         for where, test, lab in [("in_a_warp", ["and.b32 %r1, %r0, 1;", "setp.eq.u32 %p0, %r1, 0;"], label), ("by_warps", ["setp.lt.u32 %p0, %r0, 32;"], None)]:
             f.add(f"parted_{name}_{where}", ["mov.u32 %r0, %tid.x;", *test, "@%p0 bra EVEN;", note(bar, lab), "bra DONE;", "EVEN:", note(bar, lab), "DONE:"], "1, 64")
-    return f
-
-
-def variables():
-    """An address that is made from a variable may be used within that variable only, wherever else it leads."""
-    f = Family("memory/edges", [
-        "Accesses at the edges of variables in shared, local and global memory: inside, and one element, or one byte of an element, too far.",
-        "The bytes beyond belong to a neighbour, so that nothing traps."])
-    bad = "out_of_bounds variable"
-    for space, around in [("shared", [".align 16 .b32 low[8]", ".align 16 .b32 mid[8]", ".align 16 .b32 high[8]"])]:
-        cases = {
-            "first": ("u32", 0, None), "last": ("u32", 28, None), "behind": ("u32", 32, bad), "before": ("u32", -4, bad), "pair_inside": ("v2.u32", 24, None),
-            "pair_behind": ("v2.u32", 32, bad), "last_byte": ("u8", 31, None), "byte_behind": ("u8", 32, bad), "byte_before": ("u8", -1, bad), "far": ("u32", 40, bad),
-            "word_of_eight": ("u64", 24, None), "eight_before": ("u64", -8, bad), "quad": ("v4.u32", 16, None), "quad_behind": ("v4.u32", 32, bad),
-        }
-        for name, (ty, offset, label) in cases.items():
-            value = {"u32": "%r4", "v2.u32": "{%r4, %r4}", "u8": "%h0", "u64": "%d1", "v4.u32": "{%r4, %r4, %r4, %r4}"}[ty]
-            # The offset comes from memory, as from data of the program.
-            f.add(f"{space}_{name}", ["mov.u32 %r4, 1;", "mov.u16 %h0, 1;", "mov.u64 %d1, 1;", "ld.global.s32 %r5, [%data];", f"add.s32 %r5, %r5, {offset};", "mov.u32 %r6, mid;",
-                                      "add.u32 %r6, %r6, %r5;", note(f"st.{space}.{ty} [%r6], {value};", label), "mov.u32 %r7, low;", "st.shared.u32 [%r7], 1;", "mov.u32 %r7, high;",
-                                      "st.shared.u32 [%r7], 1;"], ONE, shared=around)
-    for name, offset, label in [("inside", 12, None), ("behind", 16, bad)]:
-        f.add(f"local_{name}", [".local .align 16 .b32 one[4];", ".local .align 16 .b32 two[4];", "ld.global.u32 %r5, [%data];", "mov.u64 %d0, one;", "cvt.u64.u32 %d1, %r5;",
-                                "add.u64 %d0, %d0, %d1;", note(f"st.local.u32 [%d0+{offset}], 1;", label), "mov.u64 %d2, two;", "st.local.u32 [%d2], 2;"], ONE)
-    return f
-
-
-def unwritten():
-    """Bits that nobody wrote may be copied; where they decide a branch, a guard, an address, a count, or are left for the host, they are a fault."""
-    f = Family("init/uses", [
-        "A word of shared or local memory, or a register, that is written or is not, and is used in each way that decides something.",
-        "Copies, and values that do not depend on the unknown bits, are no fault."])
-    sources = {
-        "shared": (["st.shared.u32 [cell], 1;"], "ld.shared.u32 %r3, [cell];"), "local": (["st.local.u32 [own], 1;"], "ld.local.u32 %r3, [own];"),
-    }
-    uses = {
-        "branch": (["setp.gt.u32 %p1, %r3, 5;"], "@%p1 bra FAR;", ["st.global.u32 [%out+4], %r4;", "FAR:"]),
-        "guard": (["setp.gt.u32 %p1, %r3, 5;"], "@%p1 st.global.u32 [%out], %r4;", []),
-        "address": (["and.b32 %r3, %r3, 28;", "cvt.u64.u32 %d1, %r3;", "add.u64 %d1, %out, %d1;"], "st.global.u32 [%d1], %r4;", []),
-        "result": ([], "st.global.u32 [%out], %r3;", []),
-        "operand": (["and.b32 %r3, %r3, 0x1e;", "or.b32 %r3, %r3, 1;"], "bar.warp.sync %r3;", []),
-    }
-    for source, (write, load) in sources.items():
-        for use, (before, decides, behind) in uses.items():
-            for written in (True, False):
-                label = None if written else f"uninitialised {use}"
-                body = [".local .align 4 .b32 own;", "mov.u32 %r4, 1;", *(write if written else []), note(load, label), *before, note(decides, label), *behind]
-                f.add(f"{source}_{use}_{'written' if written else 'unwritten'}", body, ONE, shared=[".align 4 .b32 cell"])
-    clean = {
-        "masked": ["ld.shared.u32 %r3, [cell];", "and.b32 %r3, %r3, 0;", "st.global.u32 [%out], %r3;"],
-        "overwritten": ["ld.shared.u32 %r3, [cell];", "mov.u32 %r3, 4;", "st.global.u32 [%out], %r3;"],
-        "selected_away": ["ld.shared.u32 %r3, [cell];", "setp.eq.u32 %p1, %r4, 1;", "selp.b32 %r3, %r4, %r3, %p1;", "st.global.u32 [%out], %r3;"],
-        "copied": ["ld.shared.u32 %r3, [cell];", "st.shared.u32 [cell+4], %r3;"],
-        "high_part_cut": ["st.shared.u16 [cell], %h0;", "ld.shared.u32 %r3, [cell];", "cvt.u32.u16 %r3, %r3;", "st.global.u32 [%out], %r3;"],
-    }
-    for name, body in clean.items():
-        f.add(f"{name}_is_fine", ["mov.u32 %r4, 1;", "mov.u16 %h0, 7;", *body], ONE, shared=[".align 8 .b32 cell[2]"])
     return f
 
 

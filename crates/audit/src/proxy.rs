@@ -2,7 +2,7 @@
 //!
 //! A write through the generic proxy comes before a later access through another one only if a proxy fence stands somewhere on the way from the one to
 //! the other. So what a thread knows of others has a second half: what of it lies behind a proxy fence ([`Fenced`]); it goes wherever the first half
-//! goes. An asynchronous access is held against what its thread knew when it began.
+//! goes. An asynchronous access is held against what its thread knew when it began, here and where races are looked for.
 //!
 //! Asked for are fences between generic writes and later accesses of the async proxy, and of what reads tensor maps. Choice: a generic read before a
 //! write of the async proxy needs none if the two are ordered, since pipelines that fill a buffer again when its readers have arrived at a barrier leave
@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use crate::event::{Does, Event, Proxy, ProxyFence, Site, Thread};
+use crate::event::{Access, Does, Event, Proxy, ProxyFence, Site, Thread};
 use crate::finding::Class;
 use crate::known::{Known, Time};
 use crate::order::Audit;
@@ -71,9 +71,15 @@ impl Fenced {
 /// The moment when something asynchronous began.
 #[derive(Clone, Debug)]
 pub struct Begun {
+    who: Thread,
     time: Time,
     fenced: Option<Arc<Fenced>>,
+    knew: Knew,
 }
+
+/// What the thread knew then: all that its warp and its block did until these times, and more.
+#[derive(Clone, Debug)]
+struct Knew(Time, Time, Option<Arc<Known>>);
 
 impl Audit {
     /// Proxy fences are told of this launch. Else none is missed.
@@ -107,8 +113,9 @@ impl Audit {
         if !self.has_races() || !self.follows_proxies || self.has_given_up() {
             return 0;
         }
-        let begun = Begun { time: self.now, fenced: self.fenced(who) };
-        self.begun.push(begun);
+        let (time, fenced) = (self.now, self.fenced(who));
+        let knew = self.clock(who).map_or(Knew(0, 0, None), |c| Knew(c.warp, c.cta, c.more.clone()));
+        self.begun.push(Begun { who, time, fenced, knew });
         let number = u32::try_from(self.begun.len()).unwrap_or(0);
         self.keep(|_| Event::Begin { who, number });
         // What the thread writes from now on is no business of it.
@@ -117,15 +124,38 @@ impl Audit {
         number
     }
 
+    fn begun(&self, access: &Access) -> Option<&Begun> {
+        self.begun.get(usize::try_from(access.begun).ok()?.checked_sub(1)?)
+    }
+
+    /// Compares an access with those before it, of which only those are ordered that its thread knew of when it began.
+    pub(crate) fn compare_begun(&mut self, now: &Now, what: &Site, quick: bool) {
+        let who = now.access.thread;
+        let mut knew = self.begun(&now.access).filter(|begun| begun.who == who).map(|begun| begun.knew.clone());
+        self.exchange(who, &mut knew);
+        self.compare_proxies(now, what);
+        self.compare(now, quick);
+        self.exchange(who, &mut knew);
+    }
+
+    fn exchange(&mut self, who: Thread, knew: &mut Option<Knew>) {
+        if let Some(Knew(warp, cta, more)) = knew
+            && let Some(clock) = self.clock(who)
+        {
+            std::mem::swap(&mut clock.warp, warp);
+            std::mem::swap(&mut clock.cta, cta);
+            std::mem::swap(&mut clock.more, more);
+        }
+    }
+
     /// Tells of generic writes that come before an access through another proxy, and have no fence on the way to it.
-    pub(crate) fn compare_proxies(&mut self, now: &Now, what: &Site) {
+    fn compare_proxies(&mut self, now: &Now, what: &Site) {
         if !self.follows_proxies || matches!(what.proxy, Proxy::Generic | Proxy::Unsaid) {
             return;
         }
         let thread = now.access.thread;
-        let begun = usize::try_from(now.access.begun).ok().and_then(|n| self.begun.get(n.checked_sub(1)?)).cloned();
-        let (until, fenced) = match begun {
-            Some(Begun { time, fenced }) => (time, fenced),
+        let (until, fenced) = match self.begun(&now.access) {
+            Some(begun) => (begun.time, begun.fenced.clone()),
             None => (self.now, self.fenced(thread)),
         };
         let start = now.access.addr;
@@ -157,5 +187,44 @@ impl Audit {
         for (e, left, start) in missed {
             self.tell_race(now, e, left, start, Some(Class::MissingProxyFence));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use handloom_diag::Span;
+    use handloom_ir::types::{Order, Scope};
+
+    use super::*;
+    use crate::order::Options;
+
+    /// A copy reads what another thread has written, and its thread is told of that before the copy happens: `begun` after that, or before.
+    fn found(begun_after: bool) -> Vec<Class> {
+        let mut audit = Audit::new(Options::default());
+        audit.follow_proxies(true);
+        audit.start_cta(0, 64, None, (0, 0));
+        let (copier, writer) = (Thread::new(0, 0), Thread::new(0, 32));
+        let does = |audit: &mut Audit, thread, does, order, addr, (proxy, begun)| {
+            let space = StateSpace::Global;
+            let site = Site { span: Span::NONE, does, order, scope: Scope::Gpu, space, proxy };
+            let number = audit.site(site);
+            audit.access(number, Access { thread, addr, bytes: 4, begun, ..Access::NONE });
+            audit.end_op();
+        };
+        let plain = (Proxy::Generic, 0);
+        let early = audit.begin(copier);
+        does(&mut audit, writer, Does::Write, Order::Weak, 64, plain);
+        audit.proxy_fence(writer, ProxyFence::Async([true; 2]));
+        does(&mut audit, writer, Does::Write, Order::Release, 128, plain);
+        does(&mut audit, copier, Does::Read, Order::Acquire, 128, plain);
+        let begun = if begun_after { audit.begin(copier) } else { early };
+        does(&mut audit, copier, Does::Read, Order::Weak, 64, (Proxy::Async, begun));
+        audit.finish().0.iter().map(|race| race.class).collect()
+    }
+
+    #[test]
+    fn a_copy_comes_after_what_was_known_when_it_began() {
+        assert_eq!(found(true), []);
+        assert_eq!(found(false), [Class::Unordered]);
     }
 }

@@ -110,8 +110,7 @@ impl Audit {
             self.take(&now, &what, scope);
             self.hear(&now);
         }
-        self.compare_proxies(&now, &what);
-        self.compare(&now, quick);
+        self.compare_begun(&now, &what, quick);
         match strength {
             Some(scope) if now.writes => self.tell(&now, &what, scope),
             None if now.writes => {
@@ -276,7 +275,7 @@ impl Audit {
     }
 
     /// Compares an access with those before it, and remembers it. `quick`: as long as it is no race by masks and times.
-    fn compare(&mut self, now: &Now, quick: bool) {
+    pub(crate) fn compare(&mut self, now: &Now, quick: bool) {
         let Access { thread, addr, bytes, .. } = now.access;
         let end = addr + u64::from(bytes);
         let mut at = addr & !3;

@@ -611,6 +611,13 @@ pub struct FindArgs {
     pub print_limit: usize,
 }
 
+impl FindArgs {
+    /// Whether a launch ends with its first finding. Where some do not count, that may be one of those.
+    pub fn ends_launches(&self) -> bool {
+        self.first && self.suppressions.is_empty()
+    }
+}
+
 /// Hides options of `run` that timed launches have no use for.
 fn without_checks(arg: clap::Arg) -> clap::Arg {
     const CHECKS: [&str; 11] = [

@@ -401,10 +401,8 @@ fn environment(
     set("HANDLOOM_ASYNC_ORDER", args.async_order.map(|o| AsyncOrder::from(o).name().into()));
     set("HANDLOOM_OPEN_ADDRESSES", args.open_addresses.then(|| "1".into()));
     set("HANDLOOM_TRACE_API", args.trace_api.then(|| "1".into()));
-    let FindArgs { check, check_volatile, check_same_values, check_leaks, first, .. } = args.checks;
-    // Where some findings do not count, the first one of a launch may be one of those.
-    let first = first && args.checks.suppressions.is_empty();
-    set("HANDLOOM_CHECK_FIRST", first.then(|| "1".into()));
+    let FindArgs { check, check_volatile, check_same_values, check_leaks, .. } = args.checks;
+    set("HANDLOOM_CHECK_FIRST", args.checks.ends_launches().then(|| "1".into()));
     let since = |moment: SystemTime| moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string();
     let deadline = args.timeout.and_then(|limit| begin.checked_add(limit));
     set("HANDLOOM_DEADLINE", deadline.map(since).and_then(text));

@@ -15,11 +15,11 @@ use crate::suppress::{Suppressions, line_of};
 
 /// The checks of a command line, if it asks for some.
 pub fn asked(args: &FindArgs) -> Option<CheckConfig> {
-    let FindArgs { check: Some(checks), check_volatile, check_same_values, first, .. } = *args else { return None };
+    let FindArgs { check: Some(checks), check_volatile, check_same_values, .. } = *args else { return None };
     let races = RaceOptions {
         strong_volatile: check_volatile,
         same_values: check_same_values,
-        first,
+        first: args.ends_launches(),
         ..RaceOptions::default()
     };
     Some(CheckConfig { checks, races })

@@ -116,16 +116,28 @@ fn fits(pattern: &str, text: &str) -> bool {
 /// The line that leaves out a finding.
 pub fn line_of(finding: &Finding) -> String {
     let place = |at: &FoundAt| match &at.source {
-        Some((file, line)) => format!("{}:{line}", file),
-        None => format!("{}:{}", at.file, at.line),
+        Some((file, line)) => place_of(file, *line),
+        None => place_of(&at.file, at.line),
     };
     let places: Vec<String> = std::iter::once(&finding.first).chain(&finding.second).map(place).collect();
     format!("suppress {} {} {}", finding.kind, finding.class, places.join(" "))
 }
 
+/// A place in one word: a star stands for each blank in the path.
+fn place_of(file: &str, line: u32) -> String {
+    format!("{}:{line}", file.replace(char::is_whitespace, "*"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_with_blanks_are_one_word() {
+        let one = parse(&format!("suppress race unordered {}", place_of("my kernels/a b.cu", 3))).unwrap();
+        let [Some((file, Some(3)))] = &one.places[..] else { panic!("{one:?}") };
+        assert!(fits(file, "my kernels/a b.cu") && !fits(file, "kernels/a b.cu"));
+    }
 
     #[test]
     fn lines_are_read() {

@@ -209,7 +209,7 @@ impl<'m> Cta<'m> {
         }
     }
 
-    /// Arrivals at `mbarrier` objects that their phases do not expect.
+    /// Arrivals at `mbarrier` objects that their phases do not expect, and more bytes than they can count.
     fn check_arrivals(&self, inst: &Inst, located: &[(usize, u64)], mem: &mut dyn Memory) {
         let Some(step) = inst.operands().get(1) else { return };
         let mut words: Vec<(u64, u64)> = Vec::new();
@@ -219,11 +219,14 @@ impl<'m> Cta<'m> {
                 None => mem.read(addr, 8),
             };
             let delta = self.get(t, *step);
-            if delta.wrapping_neg() & mbarrier::PENDING > old & mbarrier::PENDING {
+            let new = mbarrier::step(old, delta);
+            if delta.wrapping_neg() & mbarrier::PENDING > old & mbarrier::PENDING
+                || !mbarrier::has_too_many_bytes(old) && mbarrier::has_too_many_bytes(new)
+            {
                 self.tell_misuse(Wrong::MbarrierCount, (inst.span, t), None, Some(addr));
             }
             words.retain(|(at, _)| *at != addr);
-            words.push((addr, mbarrier::step(old, delta)));
+            words.push((addr, new));
         }
     }
 
@@ -304,7 +307,10 @@ impl<'m> Cta<'m> {
                         state = witness.state(addr, old);
                         witness.tell_turn(t, addr, space, turn(old, a));
                     } else {
-                        witness.tell(t, addr, element, space, false, failed);
+                        // A packed type is accessed element by element.
+                        let part = element / access.ty.elements();
+                        let parts = (addr..addr + u64::from(element)).step_by(part as usize);
+                        parts.for_each(|at| witness.tell(t, at, part, space, false, failed));
                     }
                 }
                 self.write(mem, addr, element, atom_value(access.op, access.ty, ftz, old, a, b));

@@ -11,6 +11,7 @@ use handloom_ir::{mbarrier, simt};
 use crate::cta::{Cta, Group};
 use crate::env::CtaEnv;
 use crate::order::StartOrder;
+use crate::pace::pauses;
 use crate::under_way::Who;
 use crate::warp::WARP_SIZE;
 use crate::witness::{SharedAudit, lock};
@@ -35,6 +36,7 @@ impl Cta<'_> {
             self.shaded = true;
         }
         self.traced = told.memory().is_some();
+        self.pauses = told.has_races() && pauses(env.seed);
         drop(told);
         for t in 0..self.threads.len() {
             let Some(func) = self.threads[t].frames.first().map(|frame| frame.func) else { continue };

@@ -1,6 +1,7 @@
 //! What the ends of blocks do: branches, calls, barriers, yields, exits.
 
 use handloom_audit::init::Decides;
+use handloom_audit::misuse::Wrong;
 use handloom_diag::Span;
 use handloom_ir::simt::{BarKind, Block, BlockId, Callee, FuncId, SlotId, Term, Val};
 use handloom_ir::trap::{Trap, TrapKind, no_such_target};
@@ -314,7 +315,10 @@ impl<'m> Cta<'m> {
                     self.tell_cluster_wait(t, phase);
                 }
                 // Choice: waiting without having arrived is undefined; there is nothing to wait for.
-                None => lane.resume(next),
+                None => {
+                    lane.resume(next);
+                    self.tell_misuse(Wrong::WaitWithoutArrival, (block.term_span, t), None, None);
+                }
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::lane::{Lane, Paths, Place, State};
 use crate::memory::Memory;
 use crate::numbers::{low32, number};
 use crate::order::StartOrder;
-use crate::pace::Pace;
+use crate::pace::{Pace, may_pause, splitmix};
 use crate::warp::{WARP_SIZE, lanes};
 use crate::witness::{SharedAudit, SharedCounter};
 
@@ -79,6 +79,8 @@ pub struct Cta<'m> {
     pub(crate) counter: Option<SharedCounter>,
     /// Whether it is told of bits that nobody wrote.
     pub(crate) shaded: bool,
+    /// Whether threads give way after strong reads.
+    pub(crate) pauses: bool,
     /// Whether it is told of accesses that leave the variables that their addresses were made from.
     pub(crate) traced: bool,
     /// Those variables, in the order in which they were met.
@@ -166,6 +168,7 @@ impl<'m> Cta<'m> {
             audit: None,
             counter: None,
             shaded: false,
+            pauses: false,
             traced: false,
             variables: Vec::new(),
             variable_numbers: HashMap::new(),
@@ -336,9 +339,19 @@ impl<'m> Cta<'m> {
                 return Ok(());
             }
             self.exec(inst, group, mem)?;
+            if self.pauses && may_pause(inst.op) && self.pauses_now(group) {
+                group.threads().for_each(|t| self.threads[t].pause(i + 1, inst.span));
+                return Ok(());
+            }
         }
         self.clock += u64::from(group.lanes.count_ones());
         self.end_block(block, group)
+    }
+
+    /// Whether lanes give way in the middle of a block: as the seed and the time say.
+    fn pauses_now(&self, group: Group) -> bool {
+        let place = self.env.linear_ctaid() << 5 | u64::from(number(group.warp));
+        splitmix(&mut (self.env.seed ^ place.rotate_left(32) ^ self.clock)) & 1 == 1
     }
 
     /// What it means that no lane is ready.

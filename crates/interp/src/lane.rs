@@ -115,6 +115,13 @@ impl Lane<'_> {
         self.place.inst = 0;
         self.state = State::Ready;
     }
+
+    /// Gives way before an instruction of its block.
+    pub(crate) fn pause(&mut self, inst: usize, span: Span) {
+        self.place.inst = inst;
+        self.state = State::Yielded;
+        self.span = span;
+    }
 }
 
 /// A chain of calls, the same number for the same chain.

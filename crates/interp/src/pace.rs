@@ -4,10 +4,16 @@
 //! alternation would do so for ever, which no real machine keeps up. So after a while some are left out of some rounds: the others have several
 //! turns in a row.
 //!
+//! Who waits for nobody runs on. So of two threads of which one should keep the other out, one is always done when the other comes. Where races are looked for,
+//! half of the seeds let threads give way after strong reads too ([`pauses`]), which the interpreter alone can do.
+//!
 //! Invariants:
 //! - only the seed, the place in the grid and the rounds so far decide: the same seed gives the same run;
 //! - a stretch of rounds in which some are left out begins only after a round that changed memory, and has an end. Who concludes from rounds
 //!   without a change that nobody can ever go on leaves out those rounds ([`Pace::leaves_out`]), and so finds what it would find if nothing varied.
+
+use handloom_ir::simt::Op;
+use handloom_ir::types::{AtomOp, Order};
 
 use crate::env::CtaEnv;
 use crate::numbers::low32;
@@ -79,6 +85,17 @@ impl Pace {
         let mut state = self.choice ^ u64::from(warp) << 40;
         splitmix(&mut state)
     }
+}
+
+/// Whether threads give way after strong reads with a seed: after every second one, where races are looked for.
+pub fn pauses(seed: u64) -> bool {
+    seed >> 3 & 1 == 1
+}
+
+/// Whether threads may give way after an op: what it read may decide what they do next, as it is with locks.
+pub fn may_pause(op: Op) -> bool {
+    matches!(op, Op::Load { access, .. } if access.order != Order::Weak)
+        || matches!(op, Op::Atom { access, .. } if access.op != AtomOp::Step)
 }
 
 /// The next number of a SplitMix64 sequence.

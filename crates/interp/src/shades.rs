@@ -115,6 +115,9 @@ impl<'m> Cta<'m> {
         if !self.shaded || inst.src.iter().all(|v| self.shade(thread, *v).is_known()) {
             return None;
         }
+        if carry::cancels(op, inst.src.first() == inst.src.get(1)) {
+            return None;
+        }
         let undef: Vec<u64> = inst.src.iter().map(|v| self.shade(thread, *v).undef).collect();
         let carried = carry::pure(op, src, &undef);
         if carried == [0; 2] {

@@ -27,6 +27,12 @@ pub fn step(old: u64, delta: u64) -> u64 {
     (new ^ 1 << PHASE_BIT) | (new >> COUNT_BITS & PENDING)
 }
 
+/// Whether the bytes under way are more than an object can count: the manual lets them go from `-(2^20 - 1)` to `2^20 - 1`.
+pub fn has_too_many_bytes(word: u64) -> bool {
+    let bytes = word.cast_signed() >> BYTES_BIT;
+    bytes.unsigned_abs() >= 1 << COUNT_BITS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +67,14 @@ mod tests {
         let early = step(init(1), (64_u64 << BYTES_BIT).wrapping_neg());
         assert_eq!((early & PENDING, parity(early)), (1, 0));
         assert_eq!(step(early, (64 << BYTES_BIT) - 1), init(1) | 1 << PHASE_BIT);
+    }
+
+    #[test]
+    fn bytes_have_a_range() {
+        let most = step(init(1), ((1 << 20) - 1) << BYTES_BIT);
+        assert!(!has_too_many_bytes(most) && has_too_many_bytes(step(most, 1 << BYTES_BIT)));
+        let least = step(init(1), (((1_u64 << 20) - 1) << BYTES_BIT).wrapping_neg());
+        assert!(!has_too_many_bytes(least) && has_too_many_bytes(step(least, (1_u64 << BYTES_BIT).wrapping_neg())));
     }
 
     #[test]

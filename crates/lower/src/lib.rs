@@ -25,6 +25,7 @@ mod module;
 mod names;
 mod operand;
 pub mod passes;
+mod peers;
 mod rank_masks;
 mod reads;
 mod shared;

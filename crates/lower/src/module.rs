@@ -11,6 +11,7 @@ use handloom_isa::form::{Control, Semantics};
 use crate::function::lower_function;
 use crate::late;
 use crate::names::Names;
+use crate::peers;
 use crate::shared::{SharedLayout, lay_out_shared};
 
 /// Lowers a checked module. Symbol `i` of the result is symbol `i` of the checked module.
@@ -54,17 +55,18 @@ fn n_labels(inst: &checked::Inst) -> u32 {
 fn lower_names(mut names: Names<'_>) -> Module {
     let module = names.module;
     let shared = lay_out_shared(module);
-    let funcs = names.bodies.iter().map(|&s| lower_function(&names, s)).collect();
+    let lowered = |names: &Names<'_>| {
+        let mut funcs: Vec<Function> = names.bodies.iter().map(|&s| lower_function(names, s)).collect();
+        peers::reach(&mut funcs);
+        funcs
+    };
+    let funcs = lowered(&names);
     let syms = (0..module.symbols.len()).map(|i| symbol(&names, &shared, SymbolId(i as u32))).collect();
     let (lines, line_files) = source_lines(module);
     let entries = entries(&names, &shared);
     names.late = true;
     let is_timed = |s: &SymbolId| late::is_timed(names.symbol(*s));
-    let late = if names.bodies.iter().any(is_timed) {
-        names.bodies.iter().map(|&s| lower_function(&names, s)).collect()
-    } else {
-        vec![]
-    };
+    let late = if names.bodies.iter().any(is_timed) { lowered(&names) } else { vec![] };
     let (address_size, shared, statements) = (module.address_size, shared.rules, vec![]);
     Module { funcs, syms, entries, address_size, lines, line_files, shared, late, statements }
 }

@@ -1,6 +1,7 @@
 //! What compiled code must tell an audit, and what it cannot, so that the interpreter runs a checked launch.
 
 use handloom_audit::Check;
+use handloom_interp::pace::{may_pause, pauses};
 use handloom_ir::simt::{self, Builtin, Function as Code, Inst, LaunchShape, Op, Pure, SymKind, Term, Val};
 use handloom_ir::types::{AtomOp, StateSpace};
 use handloom_plan::access::AccessClass;
@@ -119,7 +120,9 @@ pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Opt
     if config.cluster_of(function.entry()).iter().product::<u32>() > 1 {
         return Some("the launch has clusters");
     }
-    untold.events.or(untold.heap).or(untold.variables.filter(|_| checks.has(Check::Memory)))
+    let pauses = untold.pauses && checks.has(Check::Race) && pauses(config.seed);
+    let paused = pauses.then_some("with its seed threads give way after strong reads");
+    untold.events.or(untold.heap).or(paused).or(untold.variables.filter(|_| checks.has(Check::Memory)))
 }
 
 /// What of an entry compiled code cannot tell, looked at once.
@@ -161,6 +164,7 @@ fn of_function(ir: &simt::Module, f: &Code, names_own: bool, untold: &mut Untold
         }
         for (inst, trace) in block.insts.iter().zip(traces) {
             untold.events = untold.events.or(of_inst(inst));
+            untold.pauses |= may_pause(inst.op);
             match inst.op {
                 Op::Builtin(Builtin::Malloc | Builtin::Free | Builtin::Device { .. }) => {
                     untold.heap = Some("threads allocate, free or launch");

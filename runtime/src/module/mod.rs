@@ -110,6 +110,8 @@ pub(crate) struct Untold {
     pub(crate) bits: Option<&'static str>,
     /// Of memory that threads allocate.
     pub(crate) heap: Option<&'static str>,
+    /// Of threads that give way after strong reads.
+    pub(crate) pauses: bool,
     /// Accesses may be to memory that a block or a thread has for itself, or take values of other lanes.
     pub(crate) is_own: bool,
     /// The variables that addresses are made from.

@@ -141,7 +141,9 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request) -> u64 {
                 let space_of = |c: &mut Call<'_>, lane: usize| {
                     reach.as_ref().map_or_else(|| falls_into(c, r, row[lane]), |reach| reach.space)
                 };
-                let is_one = access.count == 1 && reach.is_some();
+                // A packed type is accessed element by element.
+                let n_parts = access.ty.elements();
+                let is_one = access.count == 1 && n_parts == 1 && reach.is_some();
                 for lane in all.iter().copied() {
                     let space = space_of(c, lane);
                     of_lane(c, access, lane, row[lane], space, |at, bytes, failed| match is_one {
@@ -149,7 +151,11 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request) -> u64 {
                             done[n] = teller.access(lane, at, bytes, false, failed);
                             n += 1;
                         }
-                        false => teller.tell(lane, at, bytes, space, false, failed),
+                        false => {
+                            let (end, part) = (at + u64::from(bytes), bytes / n_parts);
+                            let parts = (at..end).step_by(part as usize);
+                            parts.for_each(|at| teller.tell(lane, at, part, space, false, failed));
+                        }
                     });
                 }
                 if let Some(number) = reach.as_ref().and_then(|reach| teller.number(reach.space)) {

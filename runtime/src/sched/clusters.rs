@@ -1,5 +1,6 @@
 //! The barrier of a cluster, as a cta of compiled code meets it.
 
+use handloom_audit::misuse::Wrong;
 use handloom_interp::cluster::ClusterBarrier;
 use handloom_ir::simt::BarKind;
 use handloom_plan::abi::BarrierSite;
@@ -55,9 +56,14 @@ impl CtaRun {
                 }
                 // Choice: waiting without having arrived is undefined; there is nothing to wait for.
                 (phase, _) => {
-                    all.ctx.resume(all.site().next, lanes);
-                    if let Some(phase) = phase {
-                        host.tell_cluster_wait(ClusterWait { lanes, phase, ..all });
+                    let site = all.site();
+                    all.ctx.resume(site.next, lanes);
+                    match phase {
+                        Some(phase) => host.tell_cluster_wait(ClusterWait { lanes, phase, ..all }),
+                        None => {
+                            let thread = 32 * w as u32 + lane as u32;
+                            host.tell_misuse(Wrong::WaitWithoutArrival, (site.span, thread), None);
+                        }
                     }
                 }
             }

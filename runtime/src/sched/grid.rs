@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use handloom_interp::pace::splitmix;
+use handloom_interp::pace::{pauses, splitmix};
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
 use crate::error::Lack;
@@ -254,9 +254,9 @@ impl<U> Resident<U> {
         Resident { number, unit, fruitless: 0, moved: false, quanta: 0, quantum: None, waited_in: 0 }
     }
 
-    /// Whether it waited for so long that another one should run.
-    fn gives_way(&self, turn: Turn) -> bool {
-        let usual = if turn == Turn::Moved { NOISE } else { PATIENCE };
+    /// Whether it waited for so long that another one should run. `noise`: as [`NOISE`].
+    fn gives_way(&self, turn: Turn, noise: u32) -> bool {
+        let usual = if turn == Turn::Moved { noise } else { PATIENCE };
         // One that only waits gains nothing from waiting longer.
         let most = self.quantum.filter(|_| self.moved).unwrap_or(usual);
         self.fruitless >= most
@@ -547,7 +547,10 @@ impl<C: Crew> Worker<'_, '_, C> {
 
     /// Puts a waiting unit back; if it gives way, behind the others, of which there may now be one more.
     fn wait(&mut self, mut unit: Resident<C::Unit>, turn: Turn) -> Result<(), (u64, Ended)> {
-        if !unit.gives_way(turn) {
+        let Grid { audit, env, .. } = &self.shared.grid;
+        // Where threads give way after strong reads, so do blocks.
+        let noise = if audit.is_some() && pauses(env.seed) { 1 } else { NOISE };
+        if !unit.gives_way(turn, noise) {
             self.residents.push_front(unit);
             return Ok(());
         }

@@ -132,11 +132,13 @@ fn thread_of(trap: &Trap, grid: &Grid) -> Thread {
 /// Says how barriers or masks are misused; nothing of an instruction that may be used so.
 pub(crate) fn misuse(misuse: &Misuse, grid: &Grid, bindings: &[Binding]) -> Option<Finding> {
     let (does, other) = match misuse.wrong {
-        Wrong::MaskWithoutCaller | Wrong::DivergentWarp | Wrong::BarrierShared | Wrong::MbarrierCount => {
-            ("wait", "wait")
-        }
+        Wrong::MaskWithoutCaller
+        | Wrong::DivergentWarp
+        | Wrong::BarrierShared
+        | Wrong::WaitWithoutArrival
+        | Wrong::MbarrierCount
+        | Wrong::MbarrierPhase => ("wait", "wait"),
         Wrong::MbarrierOverwritten => ("wait", "write"),
-        Wrong::MbarrierPhase => ("wait", "wait"),
         Wrong::AsyncUnwaited | Wrong::AsyncSource | Wrong::AsyncOpen => ("copy", "access"),
         Wrong::BlockEnded => ("access", "access"),
     };

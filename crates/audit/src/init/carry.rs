@@ -78,6 +78,11 @@ pub fn pure(op: Pure, src: &[u64], undef: &[u64]) -> [u64; 2] {
     }
 }
 
+/// Whether an op takes one source away from itself, of which nothing is left whatever it holds.
+pub fn cancels(op: Pure, is_same: bool) -> bool {
+    is_same && matches!(op, Pure::Xor(_) | Pure::Sub(_))
+}
+
 /// Whether bits only move from sources to the result: what is made of such ops alone is a copy.
 pub fn is_copy(op: Pure) -> bool {
     matches!(

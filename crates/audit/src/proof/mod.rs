@@ -474,8 +474,11 @@ impl<'a> Walk<'a> {
                 if access.space != StateSpace::Shared {
                     self.global.atomics.add(all);
                 }
-                let is_plain = access.count != 1 || access.order == Order::Weak;
-                if is_plain || access.space != StateSpace::Shared && access.scope < Scope::Gpu {
+                let is_one = access.count == 1 && access.ty.elements() == 1;
+                if !is_one
+                    || access.order == Order::Weak
+                    || access.space != StateSpace::Shared && access.scope < Scope::Gpu
+                {
                     return Err("there are atomics of other kinds");
                 }
                 // Who compares and finds something else writes nothing.

@@ -234,6 +234,87 @@ fn suppressions_leave_findings_out() {
     assert!(ran.objects()[1]["suppression"].as_str().unwrap().starts_with("suppress race unordered twins.cu:3"));
 }
 
+/// `broken` looks whether its lock is free, and takes it then; `sound` does both at once. In each, four threads add to a word.
+const LOCKS: &str = r#"
+.visible .entry broken(.param .u64 word, .param .u64 lock)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %d<4>;
+    .reg .pred %p;
+    ld.param.u64 %d0, [word];
+    ld.param.u64 %d1, [lock];
+wait:
+    ld.acquire.gpu.global.u32 %r0, [%d1];
+    setp.ne.u32 %p, %r0, 0;
+    @%p bra wait;
+    st.relaxed.gpu.global.u32 [%d1], 1;
+    ld.global.u32 %r1, [%d0];
+    add.u32 %r1, %r1, 1;
+    st.global.u32 [%d0], %r1;
+    st.release.gpu.global.u32 [%d1], 0;
+    ret;
+}
+.visible .entry sound(.param .u64 word, .param .u64 lock)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %d<4>;
+    .reg .pred %p;
+    ld.param.u64 %d0, [word];
+    ld.param.u64 %d1, [lock];
+wait:
+    atom.acquire.gpu.global.cas.b32 %r0, [%d1], 0, 1;
+    setp.ne.u32 %p, %r0, 0;
+    @%p bra wait;
+    ld.global.u32 %r1, [%d0];
+    add.u32 %r1, %r1, 1;
+    st.global.u32 [%d0], %r1;
+    st.release.gpu.global.u32 [%d1], 0;
+    ret;
+}
+"#;
+
+/// As long as whoever has looked goes on at once, nobody else looks meanwhile. Half of the seeds let threads of a block, and blocks, give way there.
+#[test]
+fn some_seeds_let_threads_give_way_after_strong_reads() {
+    let f = Folder::with("check_pauses", LOCKS);
+    for shape in ["--grid 4 --block 1", "--grid 1 --block 97"] {
+        let line = |entry: &str, seeds: &str| {
+            f.run(&format!("run k.ptx {entry} {shape} --check=race --many-seeds {seeds} zero:4 zero:4"))
+        };
+        line("sound", "0..16").ends(0);
+        if shape.contains("grid 4") {
+            line("broken", "0..8").ends(0);
+        }
+        line("broken", "8..16").ends(1).says("race: nothing orders the write");
+    }
+    let replay = |engine: &str| {
+        f.run(&format!(
+            "run k.ptx broken --grid 4 --block 1 --check=race --format json --engine {engine} --seed 11 zero:4 zero:4"
+        ))
+    };
+    let of = |ran: &Ran| ran.objects()[1..].to_vec();
+    assert_eq!(of(&replay("jit")), of(&replay("interp")));
+}
+
+/// One that a file leaves out is not the first one that is wanted, and does not end the launch.
+#[test]
+fn the_first_finding_is_one_that_is_not_left_out() {
+    let twice = TWINS.replacen("st.shared.u32", "st.shared.u32 [tile+4], %r0;\n    st.shared.u32", 1);
+    let f = Folder::with("check_first_suppressed", &twice);
+    let line = "run k.ptx racy --grid 1 --block 64 --check=race --gen-suppressions";
+    let all = f.run(&format!("{line} zero:4")).ends(1);
+    let known = |ran: &Ran| -> Vec<String> {
+        ran.err.lines().filter(|l| l.contains("suppress ")).map(|l| l.trim().to_owned()).collect()
+    };
+    let (all, first) = (known(&all), known(&f.run(&format!("{line} --first zero:4")).ends(1)));
+    assert!(all.len() > 1 && first.len() == 1, "{all:?} {first:?}");
+    f.write("s.txt", &first[0]);
+    let second = known(&f.run(&format!("{line} --first --suppressions s.txt zero:4")).ends(1));
+    assert!(second.len() == 1 && second != first, "{second:?}");
+    f.write("s.txt", all.join("\n"));
+    f.run(&format!("{line} --first --suppressions s.txt zero:4")).ends(0);
+}
+
 #[test]
 fn documents_are_alone_on_standard_output() {
     let f = Folder::with("check_documents", OTHERS);

@@ -67,6 +67,8 @@ impl OnTensor {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) who: Who,
+    /// How many were begun before it.
+    pub(super) number: u64,
     pub(super) kind: Kind,
     /// The group that it belongs to.
     pub(super) group: Option<u64>,

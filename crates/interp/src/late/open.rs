@@ -13,6 +13,8 @@ use crate::under_way::Who;
 #[derive(Clone, Debug)]
 struct Open {
     who: Who,
+    /// Its number among all that was begun.
+    number: u64,
     /// What is waited for by groups.
     of: Option<Begun>,
     group: Option<u64>,
@@ -43,9 +45,9 @@ impl OpenCopies {
         self.0.is_empty()
     }
 
-    pub(super) fn begin(&mut self, work: &Work, who: Who, of: Option<Begun>) {
+    pub(super) fn begin(&mut self, work: &Work, (who, number): (Who, u64), of: Option<Begun>) {
         let all = work.footprint().into_iter();
-        self.0.extend(all.map(|(barrier, to, from)| Open { who, of, group: None, barrier, to, from }));
+        self.0.extend(all.map(|(barrier, to, from)| Open { who, number, of, group: None, barrier, to, from }));
     }
 
     fn of_thread(open: &Open, of: Begun, who: Who) -> bool {
@@ -78,9 +80,9 @@ impl OpenCopies {
         }
     }
 
-    /// A phase of a barrier has ended, and somebody has seen it.
-    pub(super) fn seen(&mut self, barrier: u64) {
-        self.0.retain(|open| open.barrier != Some(barrier));
+    /// A phase of a barrier has ended, and somebody has seen it. `is_left`: what has not happened, and so was not waited for.
+    pub(super) fn seen(&mut self, barrier: u64, is_left: impl Fn(u64) -> bool) {
+        self.0.retain(|open| open.barrier != Some(barrier) || is_left(open.number));
     }
 
     /// The first copy that an access should have waited for.

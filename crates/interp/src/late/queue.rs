@@ -22,6 +22,8 @@ pub(super) struct Queue {
     seed: Option<u64>,
     /// In the order in which they were begun.
     begun: Vec<Entry>,
+    /// How many there were.
+    count: u64,
     /// Groups of a thread.
     groups: BTreeMap<(u64, u32, Begun), u64>,
     /// Ops that came here.
@@ -40,7 +42,7 @@ pub(super) fn mixed(n: u64) -> u64 {
 impl Queue {
     pub(super) fn new(seed: Option<u64>, watches: bool) -> Queue {
         let open = OpenCopies::default();
-        Queue { seed, begun: Vec::new(), groups: BTreeMap::new(), events: 0, watches, open }
+        Queue { seed, begun: Vec::new(), count: 0, groups: BTreeMap::new(), events: 0, watches, open }
     }
 
     pub(super) fn begin(&mut self, work: Work, who: Who, reach: &mut dyn Reach) -> Result<bool, Fault> {
@@ -60,7 +62,7 @@ impl Queue {
         };
         if self.watches {
             let of = if let Kind::Begun(of) = kind { Some(of) } else { None };
-            self.open.begin(&work, who, of);
+            self.open.begin(&work, (who, self.count), of);
         }
         self.add(who, kind, Deed::Work(work), reach)
     }
@@ -91,7 +93,8 @@ impl Queue {
                 _ => Some(self.events + 1 + random / 4 % MOST_EVENTS),
             }
         });
-        self.begun.push(Entry { who, kind, group: None, due, deed });
+        self.begun.push(Entry { who, number: self.count, kind, group: None, due, deed });
+        self.count += 1;
         self.passed(reach)
     }
 
@@ -184,7 +187,8 @@ impl Queue {
             any = true;
         }
         if (reach.look(at) ^ word) >> PHASE_BIT & 1 == 1 {
-            self.open.seen(at);
+            let begun = &self.begun;
+            self.open.seen(at, |number| begun.iter().any(|e| e.number == number));
         }
         Ok(any)
     }

@@ -10,8 +10,8 @@ use super::values::for_each_source;
 /// An atomic whose old value is not read becomes a reduction, unless that value takes part in an acquire.
 /// A load from global or shared memory stays, because it may trap. So does an op that waits for other lanes.
 pub fn remove_dead(f: &mut Function) {
-    let safe = safe_addresses(f);
-    let needed = needed_registers(f, &safe);
+    let rooms = rooms(f);
+    let needed = needed_registers(f, &rooms);
     for i in f.blocks.iter_mut().flat_map(|b| &mut b.insts) {
         if let Op::Atom { access, offset } = i.op
             && is_reducible(access)
@@ -22,7 +22,7 @@ pub fn remove_dead(f: &mut Function) {
         }
     }
     for b in &mut f.blocks {
-        b.insts.retain(|i| !is_removable(i, &safe) || i.dst.iter().any(|d| needed[d.idx()]));
+        b.insts.retain(|i| !is_removable(i, &rooms) || i.dst.iter().any(|d| needed[d.idx()]));
     }
 }
 
@@ -86,22 +86,63 @@ pub fn renumber(f: &mut Function) {
     f.slots = slots;
 }
 
-/// Registers that only ever hold the address of a parameter, an argument or a slot: a load from them cannot trap.
-pub(super) fn safe_addresses(f: &Function) -> Vec<bool> {
-    let mut safe = vec![false; f.regs.len()];
-    let mut other = vec![false; f.regs.len()];
-    for i in f.blocks.iter().flat_map(|b| &b.insts) {
-        let is_address = matches!(i.op, Op::ParamAddr { .. } | Op::ArgAddr { .. } | Op::SlotAddr(_));
-        i.dst.iter().for_each(|d| if is_address { safe[d.idx()] = true } else { other[d.idx()] = true });
-    }
-    safe.into_iter().zip(other).map(|(s, o)| s && !o).collect()
+/// A place in the parameters of an entry, the arguments of a function, or a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Room {
+    /// From the first byte of all.
+    at: u32,
+    /// Bytes in all.
+    bytes: u32,
+    /// What the first byte is a multiple of, at least.
+    align: u32,
 }
 
-fn is_removable(i: &Inst, safe: &[bool]) -> bool {
+impl Room {
+    /// Of parameters and arguments.
+    const ALIGN: u32 = 16;
+
+    fn of(f: &Function, op: Op) -> Option<Room> {
+        match op {
+            Op::ParamAddr { offset: at } | Op::ArgAddr { offset: at } => {
+                Some(Room { at, bytes: f.param_bytes, align: Room::ALIGN })
+            }
+            Op::SlotAddr(slot) => f.slots.get(slot.idx()).map(|s| Room { at: 0, bytes: s.size, align: s.align }),
+            _ => None,
+        }
+    }
+
+    /// Whether an access so far from it cannot trap.
+    fn has(self, access: Access, offset: i64) -> bool {
+        let size = i64::from(access.bytes().max(1));
+        let at = i64::from(self.at).checked_add(offset);
+        let is_inside = at.is_some_and(|at| at >= 0 && at % size == 0 && at <= i64::from(self.bytes) - size);
+        is_inside && i64::from(self.align) % size == 0
+    }
+}
+
+/// For each register that only ever holds one address of a parameter, an argument or a slot: where that is.
+pub(super) fn rooms(f: &Function) -> Vec<Option<Room>> {
+    let mut rooms: Vec<Option<Option<Room>>> = vec![None; f.regs.len()];
+    for i in f.blocks.iter().flat_map(|b| &b.insts) {
+        let room = Room::of(f, i.op);
+        for d in &i.dst {
+            let known = &mut rooms[d.idx()];
+            *known = Some(room.filter(|_| known.is_none_or(|known| known == room)));
+        }
+    }
+    rooms.into_iter().map(Option::flatten).collect()
+}
+
+/// Whether a load from parameters, arguments or a slot cannot trap.
+pub(super) fn is_safe(i: &Inst, access: Access, offset: i64, rooms: &[Option<Room>]) -> bool {
+    matches!(i.src[0], Val::Reg(r) if rooms[r.idx()].is_some_and(|room| room.has(access, offset)))
+}
+
+fn is_removable(i: &Inst, rooms: &[Option<Room>]) -> bool {
     match i.op {
-        Op::Load { access, .. } => {
+        Op::Load { access, offset } => {
             let own = matches!(access.space, StateSpace::ParamEntry | StateSpace::Local) && access.order == Order::Weak;
-            own && matches!(i.src[0], Val::Reg(r) if safe[r.idx()])
+            own && is_safe(i, access, offset, rooms)
         }
         Op::Sreg(_) | Op::Activemask | Op::Mark => true,
         Op::Pure(_)
@@ -134,7 +175,7 @@ fn is_removable(i: &Inst, safe: &[bool]) -> bool {
 }
 
 /// Registers that something with an effect reads, or that such a register is computed from.
-fn needed_registers(f: &Function, safe: &[bool]) -> Vec<bool> {
+fn needed_registers(f: &Function, rooms: &[Option<Room>]) -> Vec<bool> {
     let insts: Vec<&Inst> = f.blocks.iter().flat_map(|b| &b.insts).collect();
     // The writers of a register form a list through `next`, one link for each result.
     let mut first: Vec<Option<usize>> = vec![None; f.regs.len()];
@@ -153,7 +194,7 @@ fn needed_registers(f: &Function, safe: &[bool]) -> Vec<bool> {
             links.push((k, first[d.idx()]));
             first[d.idx()] = Some(links.len() - 1);
         }
-        if !is_removable(i, safe) {
+        if !is_removable(i, rooms) {
             i.src.iter().for_each(|s| need(*s, &mut work));
         }
     }

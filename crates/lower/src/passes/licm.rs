@@ -5,7 +5,7 @@
 use handloom_ir::simt::*;
 use handloom_ir::types::StateSpace;
 
-use super::dce::safe_addresses;
+use super::dce::{Room, is_safe, rooms};
 use super::simplify::is_repeatable;
 use super::values::Values;
 use crate::graph::{Dominators, Loop, Loops, Predecessors};
@@ -19,7 +19,7 @@ pub fn hoist(f: &mut Function) {
     }
     let doms = Dominators::of(f, &preds);
     let values = Values::of(f, &doms);
-    let safe = safe_addresses(f);
+    let rooms = rooms(f);
     let loops = Loops::of(f, &preds, &doms);
     let mut written_in = vec![usize::MAX; f.regs.len()];
     for (n, l) in loops.loops.iter().enumerate() {
@@ -33,7 +33,7 @@ pub fn hoist(f: &mut Function) {
             let each_turn = l.latches.iter().all(|&latch| doms.dominates(b, latch));
             let insts = std::mem::take(&mut f.blocks[b].insts);
             let (out, stay): (Vec<Inst>, Vec<Inst>) = insts.into_iter().partition(|i| {
-                let moves = is_movable(i, &values, &safe)
+                let moves = is_movable(i, &values, &rooms)
                     && (each_turn || is_cheap(&i.op))
                     && i.src.iter().all(|s| !matches!(s, Val::Reg(r) if written_in[r.idx()] == n));
                 if moves {
@@ -51,9 +51,9 @@ pub fn hoist(f: &mut Function) {
     }
 }
 
-fn is_movable(i: &Inst, values: &Values, safe: &[bool]) -> bool {
-    let reads = if let Op::Load { access, .. } = i.op {
-        access.space == StateSpace::ParamEntry && matches!(i.src[0], Val::Reg(r) if safe[r.idx()])
+fn is_movable(i: &Inst, values: &Values, rooms: &[Option<Room>]) -> bool {
+    let reads = if let Op::Load { access, offset } = i.op {
+        access.space == StateSpace::ParamEntry && is_safe(i, access, offset, rooms)
     } else {
         true
     };

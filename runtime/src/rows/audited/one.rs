@@ -14,10 +14,11 @@ use crate::memory::access;
 /// Does an access of one lane, and tells of it, where that needs no look by all rules. The result is that of the call; `None` if nothing was done.
 pub(super) fn access(c: &mut Call<'_>, r: &Request) -> Option<u64> {
     let is_scalar = r.bytes == r.element && r.bytes <= 8 && r.bytes.is_power_of_two() && r.has_all_elements();
-    if !c.mask.is_power_of_two() || !is_scalar {
+    let site = &c.tables.mems[c.site];
+    let is_packed = matches!(site.op, Op::Atom { access, .. } | Op::Red { access, .. } if access.ty.elements() > 1);
+    if !c.mask.is_power_of_two() || !is_scalar || is_packed {
         return None;
     }
-    let site = &c.tables.mems[c.site];
     let (does, order, scope) = kind_of(site)?;
     let lane = c.mask.trailing_zeros() as usize & 31;
     let bytes = u64::from(r.bytes);
