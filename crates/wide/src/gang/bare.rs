@@ -14,22 +14,22 @@ impl Emit<'_> {
     pub(super) fn bare(&self, b: usize) -> Option<(Vec<Inst>, u32)> {
         let head = self.head.as_ref().filter(|_| !self.counts())?;
         let insts = &self.f.blocks[b].insts;
-        let bit_of = |p: Val| head.bit_of_predicate(p);
+        let bit_of = |p: Val, i: usize| head.bit_of_predicate(self.plan, p, (b, i));
         let is_access = |i: &Inst| matches!(i.op, Op::Load { .. } | Op::Store { .. });
-        let guard_of = |i: &Inst| i.guard().filter(|_| is_access(i)).and_then(bit_of);
-        let bits = insts.iter().filter_map(guard_of).fold(0, |m, bit| m | bit);
+        let guard_of = |(i, inst): (usize, &Inst)| bit_of(inst.guard().filter(|_| is_access(inst))?, i);
+        let bits = insts.iter().enumerate().filter_map(guard_of).fold(0, |m, bit| m | bit);
         if bits == 0 {
             return None;
         }
-        let holds = |p: Val| bit_of(p).is_some_and(|bit| bits & bit != 0);
+        let holds = |p: Val, i: usize| bit_of(p, i).is_some_and(|bit| bits & bit != 0);
         let mut bare = insts.clone();
-        for inst in &mut bare {
-            if guard_of(inst).is_some() {
+        for (i, inst) in bare.iter_mut().enumerate() {
+            if guard_of((i, inst)).is_some() {
                 inst.src.pop();
                 inst.guarded = false;
             } else if let Op::Pure(Pure::Select(ty)) = inst.op
                 && !inst.guarded
-                && holds(inst.src[0])
+                && holds(inst.src[0], i)
             {
                 inst.op = Op::Pure(Pure::Mov(ty));
                 inst.src = vec![inst.src[1]];

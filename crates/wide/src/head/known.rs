@@ -18,29 +18,31 @@ impl Head {
     /// Finds them. Bits of guards come first.
     pub(super) fn find_known(&mut self, plan: &Plan) {
         let f = &plan.func;
-        let accesses = || f.blocks.iter().enumerate().flat_map(|(b, x)| x.insts.iter().map(move |i| (b, i)));
-        let guarded = accesses().filter(|(_, i)| matches!(i.op, Op::Load { .. } | Op::Store { .. }));
-        for (b, p) in guarded.filter_map(|(b, i)| Some((b, reg(i.guard()?)?))) {
+        let insts = f.blocks.iter().enumerate();
+        let insts = insts.flat_map(|(b, x)| x.insts.iter().enumerate().map(move |(i, inst)| ((b, i), inst)));
+        let guarded = insts.filter(|(_, i)| matches!(i.op, Op::Load { .. } | Op::Store { .. }));
+        for (at, p) in guarded.filter_map(|(at, i)| Some((at, reg(i.guard()?)?))) {
             if self.known.len() == MOST || self.bits > 28 {
                 return;
             }
             let is_new = !self.known.iter().any(|k| k.cond == p);
-            if let Some(insts) = Some(b).filter(|_| is_new).and_then(|b| self.makers(plan, p, b)) {
+            if let Some(insts) = Some(at).filter(|_| is_new).and_then(|at| self.makers(plan, p, at)) {
                 self.known.push(Known { cond: p, insts, bits: (1 << self.bits, 2 << self.bits) });
                 self.bits += 2;
             }
         }
     }
 
-    /// The comparisons that make a predicate which a block reads, and what connects them, in order, if the head may decide it.
-    fn makers(&self, plan: &Plan, p: Reg, reader: usize) -> Option<Vec<(usize, usize)>> {
+    /// The comparisons that make a predicate which an instruction reads, and what connects them, in order, if the head may decide it.
+    fn makers(&self, plan: &Plan, p: Reg, reader: (usize, usize)) -> Option<Vec<(usize, usize)>> {
         let f = &plan.func;
         let mut made: Vec<(usize, usize)> = Vec::new();
-        let mut work = vec![p];
-        while let Some(p) = work.pop() {
+        let mut work = vec![(p, reader)];
+        while let Some((p, (b, i))) = work.pop() {
             // Made before it is read, on each way.
-            let find = |b: usize| Some((b, f.blocks[b].insts.iter().position(|i| i.dst.contains(&p))?));
-            let at @ (b, i) = find(reader).or_else(|| find(0))?;
+            let find = |b: usize, n: usize| Some((b, f.blocks[b].insts[..n].iter().position(|i| i.dst.contains(&p))?));
+            let in_first = || find(0, f.blocks[0].insts.len()).filter(|_| b != 0);
+            let at @ (b, i) = find(b, i).or_else(in_first)?;
             let inst = &f.blocks[b].insts[i];
             if made.contains(&at) {
                 continue;
@@ -51,7 +53,7 @@ impl Head {
             made.push(at);
             if !matches!(inst.op, Op::Pure(Pure::ICmp(..))) {
                 for v in &inst.src {
-                    work.push(reg(*v)?);
+                    work.push((reg(*v)?, at));
                 }
             } else if inst.src.iter().filter_map(|v| reg(*v)).any(|r| plan.def_count[r.idx()] != 1) {
                 return None;
@@ -72,10 +74,14 @@ impl Head {
         self.known = left;
     }
 
-    /// The bit that says that the predicate which guards an instruction, or asks which of two values is taken, holds in all lanes.
-    pub(crate) fn bit_of_predicate(&self, p: Val) -> Option<u32> {
+    /// The bit that says that the predicate which guards an instruction at a place, or asks there which of two values is taken, holds in all lanes.
+    pub(crate) fn bit_of_predicate(&self, plan: &Plan, p: Val, (b, i): (usize, usize)) -> Option<u32> {
         let p = reg(p)?;
-        self.known.iter().find(|k| k.cond == p).map(|k| k.bits.0)
+        let known = self.known.iter().find(|k| k.cond == p)?;
+        let makes = |&&(b, i): &&(usize, usize)| plan.func.blocks[b].insts[i].dst.contains(&p);
+        let &(made, at) = known.insts.iter().find(makes)?;
+        // What reads it before it is made, in a loop, finds something else at first.
+        (made == b && at < i || made == 0 && b != 0).then_some(known.bits.0)
     }
 
     /// Whether an instruction makes such a predicate, or a part of one.
