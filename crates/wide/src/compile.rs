@@ -223,7 +223,7 @@ fn plan(func: &Function, options: &Options, tests: bool, a: &mut Asm) -> (Plan, 
     let tested = if tests { testable(&func, &options.shape) } else { Set::new(func.regs.len()) };
     let mut plan = Plan::with_tested(&func, &Options { speculate: false, masked: true, ..*options }, tested);
     crate::bands::read_into_vectors(&mut plan);
-    let head = Head::new(&mut plan, [a.label(), a.label()]);
+    let head = Head::new(&mut plan, [a.label(), a.label()], tests);
     (plan, head)
 }
 

@@ -297,8 +297,8 @@ fn tid_step(i: u8, launch: &LaunchShape) -> Option<i64> {
 }
 
 impl Head {
-    /// Decides what the head of a function does, and moves what belongs to a guard alone to the end of its block. `None`: nothing.
-    pub(crate) fn new(plan: &mut Plan, labels: [Label; 2]) -> Option<Head> {
+    /// Decides what the head of a function does, and moves what belongs to a guard alone to the end of its block. `None`: nothing. `may_rest`: the code may rest on tests.
+    pub(crate) fn new(plan: &mut Plan, labels: [Label; 2], may_rest: bool) -> Option<Head> {
         let f = &plan.func;
         if !f.is_entry || plan.options.is_callee {
             return None;
@@ -327,7 +327,7 @@ impl Head {
             of_launch: labels[1],
             row: None,
         };
-        head.keep_those_with_words(plan);
+        head.keep_those_with_words(plan, may_rest);
         for inst in f.blocks.iter().flat_map(|b| &b.insts) {
             if let Op::Pure(op) = inst.op
                 && plan.facts.is_tested(inst)
@@ -358,8 +358,8 @@ impl Head {
         Some(head)
     }
 
-    /// Leaves only what is affine and made of what is left.
-    fn keep_those_with_words(&mut self, plan: &Plan) {
+    /// Leaves only what is affine and made of what is left, without what rests on a test that it does not wrap from warp to warp where that may not be.
+    fn keep_those_with_words(&mut self, plan: &Plan, may_rest: bool) {
         loop {
             let mut changed = false;
             for inst in plan.func.blocks.iter().flat_map(|b| &b.insts) {
@@ -371,7 +371,9 @@ impl Head {
                     };
                     let is_odd = |v: &Val| reg(*v).is_some_and(|r| plan.may_hold_odd_nan[r.idx()]);
                     let from = inst.src.iter().filter_map(|v| reg(*v)).all(|r| self.courses[r.idx()].is_some());
-                    if !fits || !from || inst.src.iter().any(is_odd) {
+                    let is_longer =
+                        matches!(inst.op, Op::Pure(Pure::MulWide(_) | Pure::Ext { from: Ty::B32, to: Ty::B64, .. }));
+                    if !fits || !from || c.is_linear && is_longer && !may_rest || inst.src.iter().any(is_odd) {
                         inst.dst.iter().for_each(|d| self.courses[d.idx()] = None);
                         changed = true;
                     }
