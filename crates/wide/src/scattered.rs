@@ -64,7 +64,9 @@ impl Emit<'_> {
             self.first_of_row(x, apart);
             self.fetch_ahead(x);
             self.limits(x);
-            self.test_row(x);
+            // One lane by itself is a row wherever it is: what lies in local memory is tested below.
+            let cold = if self.may_be_own(x) { apart } else { x.cold };
+            self.test_row(&Access { cold, ..*x });
             self.row(inst, x);
             self.a.jump(Code::Jmp_rel32_64, done);
             self.a.bind(apart);

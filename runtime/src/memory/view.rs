@@ -26,6 +26,14 @@ impl Hit {
     }
 }
 
+/// How many ranges are kept by their lines: a power of two.
+const N_NEAR: usize = 64;
+
+/// Where a range is kept that holds an address: allocations begin at multiples of powers of two, so that all bits of a line's number are to count.
+fn line(addr: u64) -> usize {
+    ((addr >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - N_NEAR.trailing_zeros())) as usize
+}
+
 /// Local memory of the thread that accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Own {
@@ -48,6 +56,8 @@ pub(crate) struct View {
     pub(crate) local: (u64, u64),
     /// Ranges hit lately, the latest first.
     hits: [Hit; 4],
+    /// Ranges hit lately, by the line of the address: small objects, of which a program goes through many in turn.
+    near: Box<[Hit; N_NEAR]>,
     generation: u64,
 }
 
@@ -62,6 +72,7 @@ impl View {
             peers: Vec::new(),
             local: (0, 0),
             hits: [Hit::NONE; 4],
+            near: Box::new([Hit::NONE; N_NEAR]),
             generation,
         }
     }
@@ -85,6 +96,7 @@ impl View {
         }
         self.generation = now;
         self.hits = [Hit::NONE; 4];
+        self.near.fill(Hit::NONE);
         true
     }
 
@@ -108,7 +120,7 @@ impl View {
     /// The range among those hit lately that holds `addr .. addr + bytes`, if it may be read, or written.
     pub(crate) fn lately(&self, addr: u64, bytes: u64, write: bool) -> Option<Hit> {
         let fits = |h: &&Hit| h.holds(addr, bytes) && (!write || h.kind.is_writable());
-        self.hits.iter().find(fits).copied()
+        self.near.get(line(addr)).into_iter().chain(&self.hits).find(fits).copied()
     }
 
     fn resolve_slow(&mut self, addr: u64, bytes: u64, write: bool, own: Option<Own>) -> Result<Hit, TrapKind> {
@@ -156,10 +168,17 @@ impl View {
             self.hits[..=i].rotate_right(1);
             return Some(self.hits[0]);
         }
+        if let Some(near) = self.near.get(line(addr)).filter(|h| h.holds(addr, 1)) {
+            return Some(*near);
+        }
         let (base, size, kind) = self.memory.extent(addr)?;
+        let hit = Hit { base, size, kind };
         self.hits.rotate_right(1);
-        self.hits[0] = Hit { base, size, kind };
-        Some(self.hits[0])
+        self.hits[0] = hit;
+        if let Some(near) = self.near.get_mut(line(addr)) {
+            *near = hit;
+        }
+        Some(hit)
     }
 
     /// The state space that a generic address falls into.
@@ -206,5 +225,26 @@ mod tests {
         memory.wide.free(a, None);
         assert!(v.refresh());
         assert!(v.resolve(a, 4, false, None).is_err());
+    }
+
+    #[test]
+    fn keeps_many_small_ranges_until_one_ends() {
+        let memory = Arc::new(DeviceMemory::claim().unwrap());
+        let objects: Vec<u64> =
+            (0..20).map(|_| memory.wide.allocate(AllocKind::Malloc, 24, 1, "", "").unwrap()).collect();
+        let fixed = memory.wide.allocate(AllocKind::Const, 24, 1, "", "").unwrap();
+        let mut v = View::new(Arc::clone(&memory), SpaceKind::Wide);
+        for a in objects.iter().chain([&fixed]) {
+            assert!(v.lately(*a, 4, false).is_none());
+            assert!(v.resolve(*a, 4, false, None).is_ok());
+        }
+        let kept = objects.iter().filter(|a| v.lately(**a, 4, true).is_some()).count();
+        assert!(kept > 4, "{kept}");
+        assert!(v.lately(fixed, 24, false).is_some());
+        assert!(v.lately(fixed, 24, true).is_none());
+        assert!(v.lately(fixed, 25, false).is_none());
+        memory.wide.free(objects[0], None);
+        assert!(v.refresh());
+        assert!(objects.iter().all(|a| v.lately(*a, 4, false).is_none()));
     }
 }

@@ -8,7 +8,7 @@ use handloom_plan::abi::{Loc, WarpCtx};
 use handloom_plan::host::Feature;
 
 use super::Call;
-use super::check::{Request, locate, record, refresh};
+use super::check::{self, Request, locate, record, refresh};
 use super::{atomic, audited, counted, image, stack, tensor, transfer};
 use crate::memory::access;
 use crate::warp::host::CtaHost;
@@ -120,13 +120,16 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
     let site = &c.tables.mems[c.site];
     let is_generic = r.space == StateSpace::Generic;
     let is_local = matches!(r.space, StateSpace::Local | StateSpace::ParamFunc);
+    let is_global = r.space == StateSpace::Global;
     let is_load = matches!(site.op, Op::Load { .. });
     let is_plain = is_load || matches!(site.op, Op::Store { .. });
     let bytes = u64::from(r.bytes);
     let env = &c.host.env;
     let room = env.local_size.wrapping_sub(bytes);
-    let is_fit = bytes.is_power_of_two() && bytes <= env.local_size && env.local_stride <= u64::from(u32::MAX);
-    if !is_plain || r.order != Order::Weak || !(is_generic || is_local) || !r.has_all_elements() || !is_fit {
+    let is_fit =
+        bytes.is_power_of_two() && (is_global || bytes <= env.local_size) && env.local_stride <= u64::from(u32::MAX);
+    if !is_plain || r.order != Order::Weak || !(is_generic || is_local || is_global) || !r.has_all_elements() || !is_fit
+    {
         return false;
     }
     let mut at = [0; 32];
@@ -139,19 +142,20 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
         let on = (u64::from(c.mask) >> lane & 1).wrapping_neg();
         let inside = addr.wrapping_sub(base.wrapping_add(stride * lane));
         any |= addr & on;
-        far |= u64::from(inside > room).wrapping_neg() & on;
+        far |= u64::from(inside > room || is_global).wrapping_neg() & on;
     }
-    if any & (bytes - 1) != 0 || far != 0 && !is_generic {
+    if any & (bytes - 1) != 0 || far != 0 && is_local {
         return false;
     }
     if far != 0 {
         let mut found = None;
         for lane in lanes(c.mask) {
             let inside = at[lane].wrapping_sub(base.wrapping_add(stride * lane as u64));
-            if inside > room {
+            if inside > room || is_global {
                 found = c.host.memory.view.get_mut().lately(at[lane], bytes, !is_load);
+                let is_right = found.is_some_and(|hit| !is_global || check::is_global(hit.kind));
                 // Who may read it is looked at by all rules.
-                if found.is_none() || c.host.unread.is_some() {
+                if !is_right || c.host.unread.is_some() {
                     return false;
                 }
             }
