@@ -181,7 +181,7 @@ impl Audit {
                 };
                 if let Some(bag) = bag.filter(|bag| !clock.knows_all(thread, bag)) {
                     Bag::settle(bag, thread);
-                    clock.orders().read(addr, bag);
+                    clock.orders().read((addr, bytes), bag);
                 }
             }
         }
@@ -189,12 +189,13 @@ impl Audit {
             return;
         }
         let orders = self.clock(thread).and_then(|c| c.orders.as_ref());
-        let pending = orders.and_then(|o| o.pending.iter().find(|(a, _)| *a == addr)).map(|(_, bag)| Arc::clone(bag));
+        let pending =
+            orders.and_then(|o| o.pending.iter().find(|(at, _)| *at == (addr, bytes))).map(|(_, bag)| Arc::clone(bag));
         if let Some(bag) = pending
             && self.acquire(thread, now.site, scope, &bag)
             && let Some(clock) = self.clock(thread)
         {
-            clock.orders().pending.retain(|(a, _)| *a != addr);
+            clock.orders().pending.retain(|(at, _)| *at != (addr, bytes));
         }
     }
 
@@ -223,7 +224,7 @@ impl Audit {
             let told = self.snapshot(thread);
             let released = Released { told, scope, site: now.site };
             if let Some(clock) = self.clock(thread) {
-                let on = clock.orders().on.entry(addr).or_default();
+                let on = clock.orders().on.entry((addr, bytes)).or_default();
                 on.retain(|r| r.scope > scope);
                 on.push(released);
             }
@@ -231,7 +232,7 @@ impl Audit {
         let Audit { shadow, ctas, .. } = self;
         let orders = ctas.get(thread.cta).and_then(|cta| cta.clock(thread)?.orders.as_deref());
         let fences: &[Released] = orders.map_or(&[], |o| &o.fences);
-        let on = orders.filter(|o| !o.on.is_empty()).and_then(|o| o.on.get(&addr));
+        let on = orders.filter(|o| !o.on.is_empty()).and_then(|o| o.on.get(&(addr, bytes)));
         let own = || fences.iter().chain(on.map_or(&[][..], |on| on));
         let page = shadow.page(addr);
         let is_step = what.does == Does::Step;
