@@ -26,6 +26,13 @@ pub struct Missed {
     pub attempt: Attempt,
 }
 
+impl Missed {
+    /// Whether an access of a lane would have come before what the thread did then.
+    pub fn explains(&self, e: Entry, lane: u8) -> bool {
+        self.known.unknown(e.cta(), e.warp(), 1 << lane, e.time) == 0
+    }
+}
+
 /// What a thread knows.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {

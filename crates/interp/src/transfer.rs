@@ -246,7 +246,7 @@ impl<'m> Cta<'m> {
             if let Transfer::Discard(_) = op {
                 thread.discard(thread.cta.get(t, inst.src[0]));
             }
-            let begun = if work.proxy() == Proxy::Async { thread.begin(number(t)) } else { 0 };
+            let begun = if work.proxy() != Proxy::Generic { thread.begin(number(t)) } else { 0 };
             let who = Who { begun, ..self.env.who(number(t), inst.span) };
             match late::begin(work, who, &mut thread) {
                 Ok(changed) => {
