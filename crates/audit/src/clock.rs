@@ -26,6 +26,13 @@ pub struct Missed {
     pub attempt: Attempt,
 }
 
+impl Missed {
+    /// Whether an access of a lane would have come before what the thread did then.
+    pub fn explains(&self, e: Entry, lane: u8) -> bool {
+        self.known.unknown(e.cta(), e.warp(), 1 << lane, e.time) == 0
+    }
+}
+
 /// What a thread knows.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
@@ -71,10 +78,10 @@ pub struct Released {
 pub struct Orders {
     /// Its last fences that release, of different scopes.
     pub fences: Vec<Released>,
-    /// Its last release operations on each location.
-    pub on: BTreeMap<u64, Vec<Released>>,
+    /// Its last release operations on each location, which is an address and bytes.
+    pub on: BTreeMap<(u64, u8), Vec<Released>>,
     /// What it read at a location and has not acquired.
-    pub pending: Vec<(u64, Arc<Bag>)>,
+    pub pending: Vec<((u64, u8), Arc<Bag>)>,
     /// What its last strong read did not observe, because a scope was too narrow, and a fence would have acquired.
     pub narrow: Vec<Missed>,
     /// What a scope that is too narrow did not tell.
@@ -271,9 +278,9 @@ impl Clock {
 
 impl Orders {
     /// A strong read of a location found something.
-    pub fn read(&mut self, addr: u64, bag: &Arc<Bag>) {
-        match self.pending.iter_mut().find(|(a, _)| *a == addr) {
-            None => self.pending.push((addr, Arc::clone(bag))),
+    pub fn read(&mut self, location: (u64, u8), bag: &Arc<Bag>) {
+        match self.pending.iter_mut().find(|(at, _)| *at == location) {
+            None => self.pending.push((location, Arc::clone(bag))),
             Some((_, there)) if Arc::ptr_eq(there, bag) => {}
             // Who asks again and again is mostly told what he was told before, and more.
             Some((_, there)) if bag.includes(there) => *there = Arc::clone(bag),

@@ -30,6 +30,7 @@ wrongs! {
     DivergentWarp "barrier" "divergent_warp" "threads of one warp wait for a barrier at different instructions that all threads of a warp must execute together"
     BarrierShared "barrier" "shared_barrier" "two groups of threads meet at one barrier, and nothing keeps threads of the second from coming before the first have met"
     MbarrierCount "barrier" "mbarrier_count" "more threads arrive at an `mbarrier` object than its phase expects, or more bytes are expected than it can count"
+    MbarrierCompleted "barrier" "mbarrier_completed" "an arrival that is `.noComplete` completes the phase of its `mbarrier` object"
     WaitWithoutArrival "barrier" "wait_without_arrival" "a thread waits for the barrier of its cluster and has not arrived at it"
     MbarrierOverwritten "sync" "mbarrier_overwritten" "an `mbarrier` object is written or invalidated while a thread waits for it"
     MbarrierPhase "sync" "mbarrier_phase" "a thread waits for a phase of an `mbarrier` object that ended two phases ago, and can never see its end"

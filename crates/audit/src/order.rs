@@ -1,6 +1,6 @@
 //! What events do to the clocks of threads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use handloom_diag::Span;
@@ -27,6 +27,9 @@ use crate::waits::Waits;
 
 /// Most blocks of a grid, as far as entries of shadow memory can name them.
 const MOST_CTAS: u64 = 1 << 27;
+
+/// Most releases of all threads that are remembered because a scope was too narrow, for explanations only.
+const MOST_MISSED: usize = 64;
 
 /// What counts as a race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,6 +98,8 @@ pub struct Audit {
     pub(crate) has_released: bool,
     /// What the thread that runs does again and again.
     pub(crate) again: Again,
+    /// What threads could not take over, and when, the last ones.
+    pub(crate) missed: VecDeque<(Thread, Time, Missed)>,
     gave_up: Option<String>,
     events: Vec<Event>,
 }
@@ -129,6 +134,7 @@ impl Audit {
             waits: checks.has(Check::Sync).then(Waits::default),
             has_released: false,
             again: Again::default(),
+            missed: VecDeque::new(),
             gave_up: None,
             events: Vec::new(),
         }
@@ -368,7 +374,7 @@ impl Audit {
             && clock.orders.is_some()
         {
             let narrow = std::mem::take(&mut clock.orders().narrow);
-            clock.miss(&narrow);
+            self.misses(who, &narrow);
         }
         if order == Order::Sc {
             self.pass_sequence(who, site, scope);
@@ -396,8 +402,29 @@ impl Audit {
         let left: Vec<&Told> = bag.left(scope, who, cluster).filter(|told| !clock.knows(who, told)).collect();
         let missed = |attempt| left.iter().map(|told| Missed { known: told.whole(), attempt }).collect();
         let missed: Vec<Missed> = attempt.map_or_else(Vec::new, missed);
-        clock.miss(&missed);
-        left.is_empty()
+        let is_all = left.is_empty();
+        self.misses(who, &missed);
+        is_all
+    }
+
+    /// A thread cannot take over something, since a scope is too narrow. Others will not hear of it from this thread either.
+    pub(crate) fn misses(&mut self, who: Thread, list: &[Missed]) {
+        if list.is_empty() {
+            return;
+        }
+        let now = self.now;
+        if let Some(clock) = self.clock(who) {
+            clock.miss(list);
+        }
+        for new in list {
+            let is_there = self.missed.iter().any(|(by, _, m)| *by == who && Arc::ptr_eq(&m.known, &new.known));
+            if !is_there {
+                if self.missed.len() >= MOST_MISSED {
+                    self.missed.pop_front();
+                }
+                self.missed.push_back((who, now, new.clone()));
+            }
+        }
     }
 
     /// Lanes of a warp arrive at a barrier of their block and do not wait for it.

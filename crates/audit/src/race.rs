@@ -181,7 +181,7 @@ impl Audit {
                 };
                 if let Some(bag) = bag.filter(|bag| !clock.knows_all(thread, bag)) {
                     Bag::settle(bag, thread);
-                    clock.orders().read(addr, bag);
+                    clock.orders().read((addr, bytes), bag);
                 }
             }
         }
@@ -189,12 +189,13 @@ impl Audit {
             return;
         }
         let orders = self.clock(thread).and_then(|c| c.orders.as_ref());
-        let pending = orders.and_then(|o| o.pending.iter().find(|(a, _)| *a == addr)).map(|(_, bag)| Arc::clone(bag));
+        let pending =
+            orders.and_then(|o| o.pending.iter().find(|(at, _)| *at == (addr, bytes))).map(|(_, bag)| Arc::clone(bag));
         if let Some(bag) = pending
             && self.acquire(thread, now.site, scope, &bag)
             && let Some(clock) = self.clock(thread)
         {
-            clock.orders().pending.retain(|(a, _)| *a != addr);
+            clock.orders().pending.retain(|(at, _)| *at != (addr, bytes));
         }
     }
 
@@ -208,8 +209,11 @@ impl Audit {
         let attempt = Attempt { release: (release, of_release), acquire: (*what, scope) };
         let missed: Vec<Missed> = message.bag.all().map(|told| Missed { known: told.whole(), attempt }).collect();
         let acquires = matches!(what.order, Order::Acquire | Order::AcqRel | Order::Sc);
-        if let Some(clock) = self.clock(now.access.thread) {
-            if acquires { clock.miss(&missed) } else { clock.orders().narrow = missed }
+        let who = now.access.thread;
+        if acquires {
+            self.misses(who, &missed);
+        } else if let Some(clock) = self.clock(who) {
+            clock.orders().narrow = missed;
         }
     }
 
@@ -223,7 +227,7 @@ impl Audit {
             let told = self.snapshot(thread);
             let released = Released { told, scope, site: now.site };
             if let Some(clock) = self.clock(thread) {
-                let on = clock.orders().on.entry(addr).or_default();
+                let on = clock.orders().on.entry((addr, bytes)).or_default();
                 on.retain(|r| r.scope > scope);
                 on.push(released);
             }
@@ -231,7 +235,7 @@ impl Audit {
         let Audit { shadow, ctas, .. } = self;
         let orders = ctas.get(thread.cta).and_then(|cta| cta.clock(thread)?.orders.as_deref());
         let fences: &[Released] = orders.map_or(&[], |o| &o.fences);
-        let on = orders.filter(|o| !o.on.is_empty()).and_then(|o| o.on.get(&addr));
+        let on = orders.filter(|o| !o.on.is_empty()).and_then(|o| o.on.get(&(addr, bytes)));
         let own = || fences.iter().chain(on.map_or(&[][..], |on| on));
         let page = shadow.page(addr);
         let is_step = what.does == Does::Step;
@@ -413,6 +417,18 @@ impl Audit {
         old.mask() & !tag.mask() == 0 && is_stronger && is_weaker && self.unordered(now.access.thread, e) == 0
     }
 
+    /// What a thread of which this one knows, or would if scopes were wider, could not take over, because a scope was too narrow, and so could not hand on.
+    fn explained_by_others(&self, me: Thread, e: Entry, lane: u8) -> Option<Attempt> {
+        let mine = self.clock_of(me)?;
+        let mut all = self.missed.iter().filter(|(_, _, m)| m.explains(e, lane));
+        let found = all.find(|(who, time, _)| {
+            let moment = Entry { time: *time, who: who.cta << 5 | u32::from(who.warp), lanes: who.bit(), tag: 0 };
+            let is_known = || mine.unordered(me, moment) == 0 || explained(mine, moment, who.lane).is_some();
+            *who != me && is_known()
+        });
+        found.map(|(_, _, m)| m.attempt)
+    }
+
     /// `class`: if it is not one of those that two accesses make by themselves.
     pub(crate) fn tell_race(&mut self, now: &Now, e: Entry, unordered: u32, addr: u64, class: Option<Class>) {
         self.again.found();
@@ -420,8 +436,17 @@ impl Audit {
         let lane = u8::try_from(unordered.trailing_zeros() & 31).unwrap_or(0);
         let them = Thread { cta: e.cta(), warp: e.warp(), lane };
         let tag = e.tag();
-        let tried = self.clock_of(me).and_then(|clock| explained(clock, e, lane));
+        let tried = self
+            .clock_of(me)
+            .and_then(|clock| explained(clock, e, lane))
+            .or_else(|| self.explained_by_others(me, e, lane));
+        // What copies move has no size of its own, and warps do not wait for it.
+        let is_copy = |number: u32| {
+            let site = usize::try_from(number).ok().and_then(|i| self.sites.get(i));
+            site.is_some_and(|site| site.proxy != Proxy::Generic && site.order == Order::Weak)
+        };
         let is_same_size = tag.bytes() == u32::from(now.access.bytes);
+        let has_copy = is_copy(now.site) || is_copy(tag.site());
         let both_write = tag.writes() && now.writes && !tag.reads() && !now.reads;
         let are_strong = now.strength.is_some() && tag.strength() > 0;
         let class = if let Some(class) = class {
@@ -432,9 +457,9 @@ impl Audit {
             Class::AtomicScopes
         } else if tried.is_some() {
             Class::ScopeTooNarrow
-        } else if !is_same_size {
+        } else if !is_same_size && !has_copy {
             Class::MixedSize
-        } else if me.cta == them.cta && me.warp == them.warp {
+        } else if !has_copy && me.cta == them.cta && me.warp == them.warp {
             Class::SameWarp
         } else {
             Class::Unordered
@@ -475,8 +500,7 @@ pub(crate) fn strength_of(e: Entry) -> Option<Scope> {
 
 /// The release and the acquire that would have ordered an access of a lane with wider scopes.
 fn explained(clock: &Clock, e: Entry, lane: u8) -> Option<Attempt> {
-    let of_lane = |m: &&Missed| m.known.unknown(e.cta(), e.warp(), 1 << lane, e.time) == 0;
-    clock.missed().iter().find(of_lane).map(|m| m.attempt)
+    clock.missed().iter().find(|m| m.explains(e, lane)).map(|m| m.attempt)
 }
 
 /// What strong writes told at bytes that are written anew.

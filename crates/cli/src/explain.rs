@@ -26,7 +26,7 @@ pages! {
     "out_of_bounds" "misaligned" "bad_space" "write_protected" "trap" "assert" "deadlock" "barrier" "timeout" "stack" "bad_transfer" "bad_tensor"
     "bad_call" "bad_object" "out_of_surface" "breakpoint"
     "scope_too_narrow" "atomic_scopes" "mixed_size" "missing_proxy_fence" "same_warp" "same_value" "unordered" "mask_without_caller" "divergent_warp"
-    "shared_barrier" "wait_without_arrival" "mbarrier_count" "mbarrier_overwritten" "mbarrier_phase" "async_unwaited" "async_source" "async_open" "block_ended"
+    "shared_barrier" "wait_without_arrival" "mbarrier_count" "mbarrier_completed" "mbarrier_overwritten" "mbarrier_phase" "async_unwaited" "async_source" "async_open" "block_ended"
     "uninitialised" "freed" "leak" "variable" "refused"
     "CUDA_ERROR_INVALID_VALUE" "CUDA_ERROR_OUT_OF_MEMORY" "CUDA_ERROR_NOT_INITIALIZED" "CUDA_ERROR_NO_DEVICE" "CUDA_ERROR_INVALID_DEVICE"
     "CUDA_ERROR_INVALID_IMAGE" "CUDA_ERROR_INVALID_CONTEXT" "CUDA_ERROR_MAP_FAILED" "CUDA_ERROR_NO_BINARY_FOR_GPU" "CUDA_ERROR_UNSUPPORTED_LIMIT"

@@ -73,6 +73,15 @@ impl Thread<'_, '_> {
     }
 }
 
+impl Thread<'_, '_> {
+    /// Bytes have no contents any more: the same as a weak write of what nobody knows.
+    fn discard(&mut self, at: u64) {
+        let bytes = work::DISCARDED;
+        self.tell(at, bytes as usize, None, (Does::Write, Order::Weak));
+        self.cta.with_init(|init| init.renew(at, bytes.into()));
+    }
+}
+
 impl Reach for Thread<'_, '_> {
     fn env(&self) -> &CtaEnv {
         &self.cta.env
@@ -208,6 +217,10 @@ impl<'m> Cta<'m> {
             }
             return Ok(());
         }
+        if let Transfer::Open(space) = op {
+            self.check_open(inst, space, group.threads().filter(acts), mem);
+            return Ok(());
+        }
         let mut works = Vec::new();
         let mut refused: Vec<(usize, Fault)> = Vec::new();
         for t in group.threads() {
@@ -230,7 +243,10 @@ impl<'m> Cta<'m> {
             }
             let is_map = work.is_map();
             let mut thread = Thread::new(self, mem, t, inst.span);
-            let begun = if work.proxy() == Proxy::Async { thread.begin(number(t)) } else { 0 };
+            if let Transfer::Discard(_) = op {
+                thread.discard(thread.cta.get(t, inst.src[0]));
+            }
+            let begun = if work.proxy() != Proxy::Generic { thread.begin(number(t)) } else { 0 };
             let who = Who { begun, ..self.env.who(number(t), inst.span) };
             match late::begin(work, who, &mut thread) {
                 Ok(changed) => {
@@ -243,6 +259,24 @@ impl<'m> Cta<'m> {
             }
         }
         Ok(())
+    }
+
+    /// Arrivals of which the program says that they end no phase.
+    fn check_open(&self, inst: &Inst, space: StateSpace, threads: impl Iterator<Item = usize>, mem: &mut dyn Memory) {
+        let mut words: Vec<(u64, u64)> = Vec::new();
+        for t in threads {
+            let (addr, delta) = (self.get(t, inst.src[0]), self.get(t, inst.src[1]));
+            // The arrival itself says what is wrong with an address.
+            let Ok(at) = reach::barrier(&mut Thread::new(self, mem, t, inst.span), space, addr) else { continue };
+            let there = words.iter().find(|(there, _)| *there == at);
+            let old = there.map_or_else(|| mem.read(at, 8), |(_, word)| *word);
+            let new = mbarrier::step(old, delta);
+            if (old ^ new) >> mbarrier::PHASE_BIT & 1 == 1 {
+                self.tell_misuse(Wrong::MbarrierCompleted, (inst.span, t), None, Some(at));
+            }
+            words.retain(|(there, _)| *there != at);
+            words.push((at, new));
+        }
     }
 
     /// The trap of a transfer.

@@ -2,7 +2,7 @@
 
 use handloom_audit::Check;
 use handloom_interp::pace::{may_pause, pauses};
-use handloom_ir::simt::{self, Builtin, Function as Code, Inst, LaunchShape, Op, Pure, SymKind, Term, Val};
+use handloom_ir::simt::{self, Builtin, Function as Code, Inst, LaunchShape, Op, Pure, SymKind, Term, Transfer, Val};
 use handloom_ir::types::{AtomOp, StateSpace};
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::Cfg;
@@ -171,6 +171,9 @@ fn of_function(ir: &simt::Module, f: &Code, names_own: bool, untold: &mut Untold
                 }
                 Op::Stack(_) => {
                     untold.bits = Some("bits that nobody wrote are looked for, and threads take memory of their stack")
+                }
+                Op::Transfer(Transfer::Discard(_)) => {
+                    untold.bits = Some("bits that nobody wrote are looked for, and contents of memory are given up")
                 }
                 Op::Shfl(_) => untold.is_own = true,
                 _ => {}

@@ -137,6 +137,7 @@ pub(crate) fn misuse(misuse: &Misuse, grid: &Grid, bindings: &[Binding]) -> Opti
         | Wrong::BarrierShared
         | Wrong::WaitWithoutArrival
         | Wrong::MbarrierCount
+        | Wrong::MbarrierCompleted
         | Wrong::MbarrierPhase => ("wait", "wait"),
         Wrong::MbarrierOverwritten => ("wait", "write"),
         Wrong::AsyncUnwaited | Wrong::AsyncSource | Wrong::AsyncOpen => ("copy", "access"),

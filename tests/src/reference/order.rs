@@ -78,6 +78,11 @@ impl Did {
         self.writes() && self.site.does != Does::Step && self.site.proxy == Proxy::Generic
     }
 
+    /// What it accesses: an address and bytes.
+    fn location(&self) -> (u64, u8) {
+        (self.access.addr, self.access.bytes)
+    }
+
     fn range(&self) -> std::ops::Range<u64> {
         self.access.addr..self.access.addr + u64::from(self.access.bytes)
     }
@@ -96,7 +101,7 @@ struct Release {
     clock: Clock,
     scope: Scope,
     who: Thread,
-    on: Option<u64>,
+    on: Option<(u64, u8)>,
 }
 
 /// A strong write with the releases that begin release patterns which end in it.
@@ -397,7 +402,7 @@ impl Trace {
             }
             if matches!(site.order, Order::Acquire | Order::AcqRel | Order::Sc) && site.does != Does::Reduce {
                 let here: Vec<usize> = self.reads[&who].clone();
-                let here = here.into_iter().filter(|i| self.all[*i].access.addr == access.addr);
+                let here = here.into_iter().filter(|i| self.all[*i].location() == (access.addr, access.bytes));
                 here.collect::<Vec<_>>().into_iter().for_each(|read| {
                     let scope = self.all[index].scope();
                     self.acquire(who, scope, read);
@@ -414,9 +419,10 @@ impl Trace {
         if is_strong {
             if matches!(site.order, Order::Release | Order::AcqRel | Order::Sc) {
                 let clock = self.clocks[&who].clone();
-                self.release(Release { clock, scope: site.scope, who, on: Some(access.addr) });
+                self.release(Release { clock, scope: site.scope, who, on: Some((access.addr, access.bytes)) });
             }
-            let is_here = |i: &usize| self.releases[*i].on.is_none_or(|addr| addr == access.addr);
+            let is_here =
+                |i: &usize| self.releases[*i].on.is_none_or(|location| location == (access.addr, access.bytes));
             let heads = self.releases_of(who).filter(is_here).collect();
             self.heads.insert(index, heads);
         }

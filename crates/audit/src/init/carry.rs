@@ -1,7 +1,7 @@
 //! How value ops carry bits that nobody wrote from their sources to their results.
 //!
 //! Exact to the bit are moves, logic, shifts and fields by amounts that are known, permutations of bytes, extensions, packing, selections, and comparisons
-//! whose result the known bits decide. Sums, differences and products are unknown from the lowest unknown bit on. Of floats and conversions each element of
+//! whose result the known bits decide. Sums and differences are unknown from the lowest unknown bit on, products from where the other factor moves it. Of floats and conversions each element of
 //! a packed type is known or not as a whole. Of everything else no bit is known if one of a source is not.
 
 use handloom_ir::num;
@@ -32,7 +32,7 @@ pub fn pure(op: Pure, src: &[u64], undef: &[u64]) -> [u64; 2] {
         Pure::Shf { .. } | Pure::Prmt(_) | Pure::Bfi(_) => moved(op, src, undef, 2, all),
         Pure::Add(_) | Pure::Sub(_) | Pure::Neg(_) => one(from_lowest(any())),
         Pure::Mul(_) | Pure::MulWide(_) | Pure::MulHi(_) if is_zero(src, undef) => [0; 2],
-        Pure::Mul(_) | Pure::MulWide(_) => one(from_lowest(any())),
+        Pure::Mul(_) | Pure::MulWide(_) => one(product(src, undef)),
         Pure::AddCarry(_) | Pure::SubBorrow(_) => [from_lowest(any()) & all[0], all[1]],
         Pure::ICmp(cmp, int) => one(u64::from(compared(cmp, int, src, undef))),
         Pure::ToPred(_) => one(u64::from(src[0] & !undef[0] == 0)),
@@ -76,6 +76,14 @@ pub fn pure(op: Pure, src: &[u64], undef: &[u64]) -> [u64; 2] {
         | Pure::Copysign(_)
         | Pure::Testp { .. } => all,
     }
+}
+
+/// The bits of a product from the lowest one on that an unknown bit reaches: the other factor moves it up by as many places as that has zeros at its end.
+fn product(src: &[u64], undef: &[u64]) -> u64 {
+    let zeros = |i: usize| (src[i] | undef[i]).trailing_zeros();
+    let reached = |i: usize| (undef[i] != 0).then(|| undef[i].trailing_zeros() + zeros(1 - i));
+    let lowest = reached(0).into_iter().chain(reached(1)).min().unwrap_or(u64::BITS);
+    from_lowest(1_u64.checked_shl(lowest).unwrap_or(0))
 }
 
 /// Whether an op takes one source away from itself, of which nothing is left whatever it holds.
@@ -276,5 +284,8 @@ mod tests {
         assert_eq!(pure(Pure::Add(Ty::B32), &[0, 0], &[0x100, 0])[0], 0xffff_ff00);
         assert_eq!(pure(Pure::Mul(Ty::B32), &[0, 0], &[0x100, 0])[0], 0);
         assert_eq!(pure(Pure::Mul(Ty::B32), &[0, 3], &[0x100, 0])[0], 0xffff_ff00);
+        assert_eq!(pure(Pure::Mul(Ty::B32), &[0, 4], &[0x100, 0])[0], 0xffff_fc00);
+        assert_eq!(pure(Pure::Mul(Ty::B32), &[3, 0x10000], &[0xffff_0000, 0])[0], 0);
+        assert_eq!(pure(Pure::Mul(Ty::B32), &[0, 0], &[0x100, 0x10])[0], 0xffff_f000);
     }
 }

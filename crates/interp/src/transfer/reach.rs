@@ -181,8 +181,13 @@ pub(crate) fn find(reach: &mut dyn Reach, part: Part) -> Result<u64, Fault> {
 
 /// The same for a generic address that must lie in shared memory.
 pub(super) fn find_shared(reach: &mut dyn Reach, part: Part) -> Result<u64, Fault> {
+    find_in(reach, part, &[StateSpace::Shared, StateSpace::SharedCluster])
+}
+
+/// The same for one that must lie in one of some state spaces.
+pub(super) fn find_in(reach: &mut dyn Reach, part: Part, spaces: &[StateSpace]) -> Result<u64, Fault> {
     let at = find(reach, part)?;
-    if matches!(reach.space(at), StateSpace::Shared | StateSpace::SharedCluster) {
+    if spaces.contains(&reach.space(at)) {
         Ok(at)
     } else {
         Err(Fault { kind: TrapKind::BadSpace, part: Some(part), detail: String::new(), at: None })

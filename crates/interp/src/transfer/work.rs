@@ -63,6 +63,9 @@ pub(crate) enum What {
     Tensor(Box<Boxes>),
 }
 
+/// How many bytes `discard` gives up, a multiple of which its address is.
+pub(crate) const DISCARDED: u32 = 128;
+
 /// Bytes from a generic address on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Range {
@@ -102,7 +105,12 @@ pub fn prepare(op: Transfer, src: &[u64], reach: &mut dyn Reach) -> Result<Work,
         Transfer::Commit(of) => Ok(Work::when(When::Commit(of))),
         Transfer::Wait(wait) => Ok(Work::when(When::Wait(wait))),
         Transfer::Arrive { space, expects } => Ok(Work::when(When::Arrive(barrier(reach, space, src[0])?, expects))),
-        Transfer::Inval(_) | Transfer::Proxies(_) => Ok(Work::nothing()),
+        Transfer::Discard(space) => {
+            let part = Part { kind: AccessKind::Write, space, addr: src[0], bytes: DISCARDED, align: DISCARDED };
+            find_in(reach, part, &[StateSpace::Global])?;
+            Ok(Work::nothing())
+        }
+        Transfer::Inval(_) | Transfer::Open(_) | Transfer::Proxies(_) => Ok(Work::nothing()),
         // The access that follows says what is wrong with an address.
         Transfer::Ask(space) => {
             Ok(barrier(reach, space, src[0]).map_or(Work::nothing(), |at| Work::when(When::Ask(at, src[1]))))

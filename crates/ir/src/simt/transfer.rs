@@ -45,6 +45,10 @@ pub enum Transfer {
     Ask(StateSpace),
     /// barrier: it is one no more. Only in functions whose copies may be late, as what follows
     Inval(StateSpace),
+    /// barrier, what is added to its word: ends no phase, as the program says
+    Open(StateSpace),
+    /// address in `.global`, or a generic one: 128 bytes have no contents any more
+    Discard(StateSpace),
     /// 0, or the tensor map that is acquired: orders accesses through different proxies
     Proxies(ProxyFence),
 }
@@ -217,8 +221,8 @@ impl Transfer {
             Transfer::Prefetch => vec![B64, B32],
             Transfer::Few { .. } => vec![B64, B64, B32],
             Transfer::Commit(_) | Transfer::Wait(_) | Transfer::Arrive { .. } => vec![B64],
-            Transfer::Ask(_) => vec![B64; 2],
-            Transfer::Inval(_) | Transfer::Proxies(_) => vec![B64],
+            Transfer::Ask(_) | Transfer::Open(_) => vec![B64; 2],
+            Transfer::Inval(_) | Transfer::Discard(_) | Transfer::Proxies(_) => vec![B64],
             Transfer::Tensor(t) => {
                 let mut types = vec![B64; if t.way == Way::Prefetch { 1 } else { 2 }];
                 types.extend(std::iter::repeat_n(B32, t.coordinates()));
@@ -266,6 +270,8 @@ impl Transfer {
             }
             Transfer::Ask(space) => format!("transfer.{}.ask", space.name()),
             Transfer::Inval(space) => format!("transfer.{}.inval", space.name()),
+            Transfer::Open(space) => format!("transfer.{}.open", space.name()),
+            Transfer::Discard(space) => format!("transfer.{}.discard", space.name()),
             Transfer::Proxies(ProxyFence::Async(space)) => {
                 format!("transfer.proxies.async{}", space.map_or(String::new(), |s| format!(".{}", s.name())))
             }

@@ -140,6 +140,19 @@ pub const ARRIVE_NO_COMPLETE: Form = Form {
     ],
     src: &[address("addr"), val("count", WORD)],
     legal: paired,
+    semantics: Semantics::Timed {
+        now: |x| {
+            let count = count(x);
+            let back = negative(x, count);
+            step(x, back);
+        },
+        late: |x| {
+            let count = count(x);
+            let back = negative(x, count);
+            open(x, back);
+            step(x, back);
+        },
+    },
     ..ARRIVE
 };
 
@@ -174,8 +187,19 @@ pub const DROP_EXPECT_TX_CLUSTER: Form = Form {
 };
 
 /// `mbarrier.arrive_drop.noComplete{.release.cta}{.shared}.b64 state, [addr], count`.
-pub const DROP_NO_COMPLETE: Form =
-    Form { opcode: "mbarrier.arrive_drop", section: DROP, semantics: Semantics::Build(drop_out), ..ARRIVE_NO_COMPLETE };
+pub const DROP_NO_COMPLETE: Form = Form {
+    opcode: "mbarrier.arrive_drop",
+    section: DROP,
+    semantics: Semantics::Timed {
+        now: drop_out,
+        late: |x| {
+            let delta = without(x);
+            open(x, delta);
+            step(x, delta);
+        },
+    },
+    ..ARRIVE_NO_COMPLETE
+};
 
 /// `mbarrier.test_wait{.sem.scope}{.shared}.b64 waitComplete, [addr], state`.
 pub const TEST_WAIT: Form = Form {
@@ -326,11 +350,22 @@ fn negative(x: &mut Cx<'_, '_>, value: Val) -> Val {
 
 /// Arrives, and is expected no more.
 fn drop_out(x: &mut Cx<'_, '_>) {
+    let delta = without(x);
+    step(x, delta);
+}
+
+/// What is added by who arrives and is expected no more.
+fn without(x: &mut Cx<'_, '_>) -> Val {
     let count = count(x);
     let expected = shifted(x, count, COUNT_BITS);
     let both = x.b.add(count, expected);
-    let delta = negative(x, both);
-    step(x, delta);
+    negative(x, both)
+}
+
+/// What is added next ends no phase.
+fn open(x: &mut Cx<'_, '_>, delta: Val) {
+    let at = shared_address_of(x, 0);
+    transfer(x, Transfer::Open(shared_space(x.u)), vec![at, delta]);
 }
 
 /// The object lies in shared memory.
