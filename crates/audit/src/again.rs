@@ -52,6 +52,22 @@ impl Again {
         self.alike = 0;
     }
 
+    /// Whether an op that is one step of a thread, and its end, are the next ones of rounds that are counted. If so they are counted too.
+    #[inline]
+    fn repeats(&mut self, who: Thread, step: Step) -> bool {
+        let Some((rounds, n)) = &mut self.left else { return false };
+        let is_next = self.who == Some(who)
+            && self.steps.get(*n) == Some(&step)
+            && self.steps.get(*n + 1).is_some_and(|after| *after == Step::End);
+        if is_next {
+            *n += 2;
+            if *n == self.period {
+                (*rounds, *n) = (*rounds + 1, 0);
+            }
+        }
+        is_next
+    }
+
     fn start(&mut self, who: Thread, step: Step) {
         self.who = Some(who);
         self.steps.push(step);
@@ -102,6 +118,19 @@ impl Audit {
     #[inline]
     pub(crate) fn ends_again(&mut self) -> bool {
         self.again.who.is_some_and(|who| self.goes_along_again(who, Step::End))
+    }
+
+    /// An op of a warp that is nothing but an access: whether it is one more step of rounds that are counted, which then has ended. Else nothing was done, and it is
+    /// still to be told by [`access`](Audit::access), [`accesses`](Audit::accesses) or [`row`](Audit::row), and [`end_op`](Audit::end_op).
+    #[inline]
+    pub fn repeats(&mut self, site: u32, access: Access) -> bool {
+        self.again.repeats(access.thread, Step::Access(site, access))
+    }
+
+    /// The same of an op that is nothing but a fence of one thread.
+    #[inline]
+    pub fn repeats_fence(&mut self, who: Thread, site: u32, order: Order, scope: Scope) -> bool {
+        self.again.repeats(who, Step::Fence(site, order, scope))
     }
 
     fn may_start(&mut self, who: Thread, step: Step) -> bool {
