@@ -1,8 +1,9 @@
 //! A thread that does the same again and again while nobody else does anything, as one that takes a lock in a loop.
 //!
 //! Once a round has been like the two before it, and nothing was found or learned in the last one, the next one changes nothing but times: each access takes
-//! the place of the one of the round before in what is remembered, each release that of the release before. So rounds are only counted from then on. As soon as
-//! anything else happens the last one is looked at, and what was done of one more ([`Audit::interrupt`]). What is left is the same as if all had been looked at.
+//! the place of the one of the round before in what is remembered, each release that of the release before. So whole rounds are passed over from then on, as if the
+//! last one that was looked at had been done later. As soon as anything else happens, what was done of one more is looked at ([`Audit::interrupt`]). What is left is
+//! the same as if all had been looked at, but for times, which stand in the same order.
 //! Three rounds and not two, since a thread may hear of a fence by what it has left itself a round ago (`sequence`).
 //!
 //! Rounds are looked for from a fence on: who executes none seldom holds a lock.
@@ -36,8 +37,8 @@ pub(crate) struct Again {
     alike: usize,
     /// How often the thread had learned something a round ago.
     learned: u32,
-    /// Steps that are not looked at yet, if rounds are counted: whole rounds, and those of one more.
-    left: Option<(u64, usize)>,
+    /// If rounds are counted: steps of one that has begun, none of which is looked at yet.
+    left: Option<usize>,
 }
 
 impl Again {
@@ -55,15 +56,12 @@ impl Again {
     /// Whether an op that is one step of a thread, and its end, are the next ones of rounds that are counted. If so they are counted too.
     #[inline]
     fn repeats(&mut self, who: Thread, step: Step) -> bool {
-        let Some((rounds, n)) = &mut self.left else { return false };
+        let Some(n) = &mut self.left else { return false };
         let is_next = self.who == Some(who)
             && self.steps.get(*n) == Some(&step)
             && self.steps.get(*n + 1).is_some_and(|after| *after == Step::End);
         if is_next {
-            *n += 2;
-            if *n == self.period {
-                (*rounds, *n) = (*rounds + 1, 0);
-            }
+            *n = if *n + 2 == self.period { 0 } else { *n + 2 };
         }
         is_next
     }
@@ -144,12 +142,9 @@ impl Audit {
     fn goes_along_again(&mut self, who: Thread, step: Step) -> bool {
         if self.again.who == Some(who) {
             let again = &mut self.again;
-            if let Some((rounds, n)) = &mut again.left {
+            if let Some(n) = &mut again.left {
                 if again.steps[*n] == step {
-                    *n += 1;
-                    if *n == again.period {
-                        (*rounds, *n) = (*rounds + 1, 0);
-                    }
+                    *n = if *n + 1 == again.period { 0 } else { *n + 1 };
                     return true;
                 }
             } else {
@@ -160,7 +155,7 @@ impl Audit {
                 let learned = self.ctas.running(who).map_or(0, |clock| clock.learned);
                 if is_plain && again.begins(step, learned) {
                     again.steps.drain(..again.steps.len() - again.period);
-                    again.left = Some((0, 1));
+                    again.left = Some(1);
                     return true;
                 }
                 if is_plain && again.steps.len() < MOST {
@@ -173,7 +168,7 @@ impl Audit {
         self.may_start(who, step)
     }
 
-    /// Something else happens: rounds that were counted are looked at, as far as they leave anything.
+    /// Something else happens: what was done of a round that was to be counted is looked at.
     #[inline]
     pub(crate) fn interrupt(&mut self) {
         if let Some(who) = self.again.who {
@@ -183,14 +178,11 @@ impl Audit {
 
     fn catch_up(&mut self, who: Thread) {
         let Again { mut steps, left, .. } = std::mem::take(&mut self.again);
-        if let Some((rounds, n)) = left {
-            let last = if rounds > 0 { &steps[..] } else { &[] };
-            for step in last.iter().chain(&steps[..n]) {
-                match *step {
-                    Step::Access(site, access) => self.look_at(site, access, true),
-                    Step::Fence(site, order, scope) => self.pass_fence(who, site, order, scope),
-                    Step::End => self.end_step(),
-                }
+        for step in &steps[..left.unwrap_or(0)] {
+            match *step {
+                Step::Access(site, access) => self.look_at(site, access, true),
+                Step::Fence(site, order, scope) => self.pass_fence(who, site, order, scope),
+                Step::End => self.end_step(),
             }
         }
         steps.clear();

@@ -96,6 +96,7 @@ impl Audit {
         if let Some(mut misuse) = waits.and_then(|waits| waits.access(&what, &access)) {
             let offset = |addr| self.shared_offset(access.thread.cta, addr).unwrap_or(addr);
             misuse.object = misuse.object.map(|(addr, _)| (addr, offset(addr)));
+            self.again.found();
             self.misuses().into_iter().for_each(|all| all.add(misuse.clone()));
         }
         if self.has_given_up() || !self.checks.has(Check::Race) {
