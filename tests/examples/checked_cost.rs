@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 all[all.len() / 2].as_secs_f64()
             })
             .collect();
-        let ratios: Vec<String> = medians[1..].iter().map(|t| format!("{:.1}", t / medians[0])).collect();
+        let ratios: Vec<String> = medians[1..].iter().map(|t| format!("{:.2}", t / medians[0])).collect();
         let prepared: Vec<String> = prepared.iter().map(|t| t.as_micros().to_string()).collect();
         println!("| {} | {:.0} | {} | {} |", kernel.entry, medians[0] * 1e6, ratios.join(" | "), prepared.join(" "));
     }

@@ -1,8 +1,9 @@
 //! A thread that does the same again and again while nobody else does anything, as one that takes a lock in a loop.
 //!
 //! Once a round has been like the two before it, and nothing was found or learned in the last one, the next one changes nothing but times: each access takes
-//! the place of the one of the round before in what is remembered, each release that of the release before. So rounds are only counted from then on. As soon as
-//! anything else happens the last one is looked at, and what was done of one more ([`Audit::interrupt`]). What is left is the same as if all had been looked at.
+//! the place of the one of the round before in what is remembered, each release that of the release before. So whole rounds are passed over from then on, as if the
+//! last one that was looked at had been done later. As soon as anything else happens, what was done of one more is looked at ([`Audit::interrupt`]). What is left is
+//! the same as if all had been looked at, but for times, which stand in the same order.
 //! Three rounds and not two, since a thread may hear of a fence by what it has left itself a round ago (`sequence`).
 //!
 //! Rounds are looked for from a fence on: who executes none seldom holds a lock.
@@ -36,8 +37,8 @@ pub(crate) struct Again {
     alike: usize,
     /// How often the thread had learned something a round ago.
     learned: u32,
-    /// Steps that are not looked at yet, if rounds are counted: whole rounds, and those of one more.
-    left: Option<(u64, usize)>,
+    /// If rounds are counted: steps of one that has begun, none of which is looked at yet.
+    left: Option<usize>,
 }
 
 impl Again {
@@ -50,6 +51,19 @@ impl Again {
     /// Something was found: it is to be found as often as it is done.
     pub(crate) fn found(&mut self) {
         self.alike = 0;
+    }
+
+    /// Whether an op that is one step of a thread, and its end, are the next ones of rounds that are counted. If so they are counted too.
+    #[inline]
+    fn repeats(&mut self, who: Thread, step: Step) -> bool {
+        let Some(n) = &mut self.left else { return false };
+        let is_next = self.who == Some(who)
+            && self.steps.get(*n) == Some(&step)
+            && self.steps.get(*n + 1).is_some_and(|after| *after == Step::End);
+        if is_next {
+            *n = if *n + 2 == self.period { 0 } else { *n + 2 };
+        }
+        is_next
     }
 
     fn start(&mut self, who: Thread, step: Step) {
@@ -104,6 +118,19 @@ impl Audit {
         self.again.who.is_some_and(|who| self.goes_along_again(who, Step::End))
     }
 
+    /// An op of a warp that is nothing but an access: whether it is one more step of rounds that are counted, which then has ended. Else nothing was done, and it is
+    /// still to be told by [`access`](Audit::access), [`accesses`](Audit::accesses) or [`row`](Audit::row), and [`end_op`](Audit::end_op).
+    #[inline]
+    pub fn repeats(&mut self, site: u32, access: Access) -> bool {
+        self.again.repeats(access.thread, Step::Access(site, access))
+    }
+
+    /// The same of an op that is nothing but a fence of one thread.
+    #[inline]
+    pub fn repeats_fence(&mut self, who: Thread, site: u32, order: Order, scope: Scope) -> bool {
+        self.again.repeats(who, Step::Fence(site, order, scope))
+    }
+
     fn may_start(&mut self, who: Thread, step: Step) -> bool {
         let is_plain = !self.options.keeps_events && !self.has_clusters() && self.has_races();
         if is_plain && matches!(step, Step::Fence(..)) {
@@ -115,12 +142,9 @@ impl Audit {
     fn goes_along_again(&mut self, who: Thread, step: Step) -> bool {
         if self.again.who == Some(who) {
             let again = &mut self.again;
-            if let Some((rounds, n)) = &mut again.left {
+            if let Some(n) = &mut again.left {
                 if again.steps[*n] == step {
-                    *n += 1;
-                    if *n == again.period {
-                        (*rounds, *n) = (*rounds + 1, 0);
-                    }
+                    *n = if *n + 1 == again.period { 0 } else { *n + 1 };
                     return true;
                 }
             } else {
@@ -131,7 +155,7 @@ impl Audit {
                 let learned = self.ctas.running(who).map_or(0, |clock| clock.learned);
                 if is_plain && again.begins(step, learned) {
                     again.steps.drain(..again.steps.len() - again.period);
-                    again.left = Some((0, 1));
+                    again.left = Some(1);
                     return true;
                 }
                 if is_plain && again.steps.len() < MOST {
@@ -144,7 +168,7 @@ impl Audit {
         self.may_start(who, step)
     }
 
-    /// Something else happens: rounds that were counted are looked at, as far as they leave anything.
+    /// Something else happens: what was done of a round that was to be counted is looked at.
     #[inline]
     pub(crate) fn interrupt(&mut self) {
         if let Some(who) = self.again.who {
@@ -154,14 +178,11 @@ impl Audit {
 
     fn catch_up(&mut self, who: Thread) {
         let Again { mut steps, left, .. } = std::mem::take(&mut self.again);
-        if let Some((rounds, n)) = left {
-            let last = if rounds > 0 { &steps[..] } else { &[] };
-            for step in last.iter().chain(&steps[..n]) {
-                match *step {
-                    Step::Access(site, access) => self.look_at(site, access, true),
-                    Step::Fence(site, order, scope) => self.pass_fence(who, site, order, scope),
-                    Step::End => self.end_step(),
-                }
+        for step in &steps[..left.unwrap_or(0)] {
+            match *step {
+                Step::Access(site, access) => self.look_at(site, access, true),
+                Step::Fence(site, order, scope) => self.pass_fence(who, site, order, scope),
+                Step::End => self.end_step(),
             }
         }
         steps.clear();

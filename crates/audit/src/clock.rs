@@ -179,6 +179,13 @@ impl Clock {
         bag.all().all(|told| self.knows(me, told))
     }
 
+    /// Whether it has read a bag at a location, and has not acquired it.
+    #[inline]
+    pub fn has_read(&self, location: (u64, u8), bag: &Arc<Bag>) -> bool {
+        let is_it = |(at, there): &((u64, u8), Arc<Bag>)| *at == location && Arc::ptr_eq(there, bag);
+        self.orders.as_ref().is_some_and(|orders| orders.pending.iter().any(is_it))
+    }
+
     /// Whether it knows all that others released.
     pub fn knows(&self, me: Thread, told: &Told) -> bool {
         told.is_before(me, self.until) && told.is_known(self.more.as_deref(), Some(&self.own(me)))

@@ -96,6 +96,7 @@ impl Audit {
         if let Some(mut misuse) = waits.and_then(|waits| waits.access(&what, &access)) {
             let offset = |addr| self.shared_offset(access.thread.cta, addr).unwrap_or(addr);
             misuse.object = misuse.object.map(|(addr, _)| (addr, offset(addr)));
+            self.again.found();
             self.misuses().into_iter().for_each(|all| all.add(misuse.clone()));
         }
         if self.has_given_up() || !self.checks.has(Check::Race) {
@@ -179,7 +180,9 @@ impl Audit {
                     Turn::Yes => m.done.as_mut(),
                     Turn::None | Turn::Arrives | Turn::Ends => Some(&mut m.bag),
                 };
-                if let Some(bag) = bag.filter(|bag| !clock.knows_all(thread, bag)) {
+                if let Some(bag) =
+                    bag.filter(|bag| !clock.has_read((addr, bytes), bag) && !clock.knows_all(thread, bag))
+                {
                     Bag::settle(bag, thread);
                     clock.orders().read((addr, bytes), bag);
                 }
@@ -327,9 +330,12 @@ impl Audit {
     }
 
     /// Whether an access does what was done before and no more: it was done by the same lane and nothing was ordered since, or it reads as another lane of
-    /// its warp just did and comes after all that was written. Nearly all reads of a row of lanes are so.
+    /// its warp just did and comes after all that was written. Nearly all reads of a row of lanes are so. A strong read also where it need not come after writes.
     fn goes_along(&mut self, now: &Now, at: u64, new: Entry) -> bool {
         if self.shadow.has(at, new) {
+            return true;
+        }
+        if now.strength.is_some() && !now.writes && self.joins(now, at, new) {
             return true;
         }
         let Some((n, few)) = self.shadow.few(at).filter(|_| !now.writes) else { return false };
@@ -341,6 +347,24 @@ impl Audit {
             self.shadow.add_lanes(at, place, new.lanes);
         }
         is_fine
+    }
+
+    /// Adds a strong read to one of another lane, if it races with nothing there. Says whether.
+    fn joins(&mut self, now: &Now, at: u64, new: Entry) -> bool {
+        let mut list = std::mem::take(&mut self.list);
+        self.shadow.read(at, &mut list);
+        let mask = new.tag().mask();
+        let is_fine = |e: &Entry| {
+            let is_apart = !e.tag().writes() || e.tag().mask() & mask == 0;
+            is_apart || self.morally_strong(now, *e) || self.unordered(now.access.thread, *e) == 0
+        };
+        let place = list.iter().position(|e| e.is_like(&new)).filter(|_| list.iter().all(is_fine));
+        list.clear();
+        self.list = list;
+        place.is_some_and(|place| {
+            self.shadow.add_lanes(at, place, new.lanes);
+            true
+        })
     }
 
     pub(crate) fn compare_granule(&mut self, now: &Now, at: u64, new: Entry) {

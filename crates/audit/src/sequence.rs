@@ -25,6 +25,9 @@ const MOST_KEPT: usize = 1 << 12;
 /// As many of the last ones are looked at before others.
 const FEW: usize = 4;
 
+/// Of as many one is put together with all before it, once one behind them is.
+const STEP: usize = 16;
+
 /// The number of a fence, from 1 on; 0: of none.
 pub type Number = u32;
 
@@ -32,10 +35,69 @@ pub type Number = u32;
 #[derive(Clone, Default, Debug)]
 pub struct Sequence {
     count: Number,
-    /// By who may take it: what those knew together that executed a fence up to the one of the number.
-    told: BTreeMap<Domain, Vec<(Number, Told)>>,
+    /// By who may take it, in the order of numbers.
+    told: BTreeMap<Domain, Fences>,
     /// By address: the last fence before a strong write there or something that such a write has overwritten, and the one before a strong read there.
     at: FastMap<u64, (Number, Number)>,
+}
+
+/// Fences of which the same may hear.
+#[derive(Clone, Default, Debug)]
+struct Fences {
+    /// The last ones of them, the first of which says all that was told before it.
+    list: Vec<Passed>,
+    /// Some are of a smaller scope than the device.
+    has_narrow: bool,
+}
+
+/// A fence.
+#[derive(Clone, Debug)]
+struct Passed {
+    number: Number,
+    /// What its thread knew.
+    told: Told,
+    /// And all that fences before it told: that is put together where somebody asks.
+    is_all: bool,
+}
+
+impl Fences {
+    /// What is told by the fences up to one.
+    fn all_until(&mut self, last: usize) -> &mut Told {
+        let start = self.list[..=last].iter().rposition(|fence| fence.is_all).unwrap_or(0);
+        if start < last {
+            let mut all = self.list[start].told.clone();
+            for (i, fence) in self.list.iter_mut().enumerate().take(last + 1).skip(start + 1) {
+                all.learn(&fence.told);
+                // So that who asks for an earlier one later does not begin so far before it.
+                if i == last || (i - start).is_multiple_of(STEP) {
+                    (fence.told, fence.is_all) = (all.clone(), true);
+                }
+            }
+        }
+        &mut self.list[last].told
+    }
+
+    /// What is told by the fences up to a number, if there are any.
+    fn heard(&mut self, heard: Number) -> Option<&mut Told> {
+        // Mostly it is one of the last.
+        let late = self.list.iter().rev().take(FEW).position(|fence| fence.number <= heard);
+        let end = match late {
+            Some(after) => self.list.len() - after,
+            None => self.list.partition_point(|fence| fence.number <= heard),
+        };
+        // What came before those that are kept is in the oldest one.
+        let last = if end == 0 && self.list.len() >= MOST_KEPT / 2 { Some(0) } else { end.checked_sub(1) };
+        last.map(|last| self.all_until(last))
+    }
+
+    /// One more, of a thread that knew so much.
+    fn push(&mut self, number: Number, told: &Told) {
+        if self.list.len() >= MOST_KEPT {
+            self.all_until(MOST_KEPT / 2);
+            self.list.drain(..MOST_KEPT / 2);
+        }
+        self.list.push(Passed { number, told: told.clone(), is_all: self.list.is_empty() });
+    }
 }
 
 impl Sequence {
@@ -53,18 +115,15 @@ impl Sequence {
         cluster: Option<u32>,
         mut learn: impl FnMut(&mut Told),
     ) {
-        for domain in Domain::within(scope, who, cluster).filter(|_| heard > 0) {
-            let Some(list) = self.told.get_mut(&domain) else { continue };
-            // Mostly it is one of the last.
-            let late = list.iter().rev().take(FEW).position(|(number, _)| *number <= heard);
-            let end = match late {
-                Some(after) => list.len() - after,
-                None => list.partition_point(|(number, _)| *number <= heard),
-            };
-            // What came before those that are kept is in the oldest one.
-            let last = if end == 0 && list.len() >= MOST_KEPT / 2 { Some(0) } else { end.checked_sub(1) };
-            if let Some((_, told)) = last.and_then(|last| list.get_mut(last)) {
-                learn(told);
+        if heard == 0 {
+            return;
+        }
+        let has_all = Domain::within(scope, who, cluster).any(|domain| domain == Domain::All);
+        for domain in Domain::within(scope, who, cluster) {
+            let Some(fences) = self.told.get_mut(&domain) else { continue };
+            // What is told to all comes from there.
+            if domain == Domain::All || !has_all || fences.has_narrow {
+                fences.heard(heard).into_iter().for_each(&mut learn);
             }
         }
     }
@@ -72,30 +131,17 @@ impl Sequence {
     /// A thread that knows so much has executed the last fence. `unheard`: the number of one that it executed before with the same scope, if nobody can have
     /// heard of that: who hears of a later one finds all in that.
     fn put(&mut self, told: &Told, unheard: Option<Number>, scope: Scope, who: Thread, cluster: Option<u32>) {
-        // Domains that hold the same until now hold the same then.
-        let mut last: Option<(Told, Told)> = None;
+        let is_narrow = Domain::within(scope, who, cluster).all(|domain| domain != Domain::All);
         for domain in Domain::within(scope, who, cluster) {
-            let list = self.told.entry(domain).or_default();
-            if let Some((number, before)) = list.last_mut().filter(|(number, _)| Some(*number) == unheard) {
-                *number = self.count;
-                before.learn(told);
-                continue;
-            }
-            let all = match (list.last(), &last) {
-                (None, _) => told.clone(),
-                (Some((_, before)), _) if told.has(before) => told.clone(),
-                (Some((_, before)), Some((same, all))) if before.is_same(same) => all.clone(),
-                (Some((_, before)), _) => {
-                    let mut all = told.clone();
-                    all.learn(before);
-                    last = Some((before.clone(), all.clone()));
-                    all
+            let fences = self.told.entry(domain).or_default();
+            fences.has_narrow |= is_narrow;
+            match fences.list.last_mut().filter(|last| Some(last.number) == unheard) {
+                Some(last) => {
+                    last.number = self.count;
+                    last.told.learn(told);
                 }
-            };
-            if list.len() >= MOST_KEPT {
-                list.drain(..MOST_KEPT / 2);
+                None => fences.push(self.count, told),
             }
-            list.push((self.count, all));
         }
     }
 

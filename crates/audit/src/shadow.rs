@@ -75,6 +75,9 @@ pub struct Tag(pub u32);
 pub const SITE_BITS: u32 = 20;
 
 impl Tag {
+    /// The bits of the size and the scope.
+    pub const KIND: u32 = 0x3f << 4;
+
     /// `strength`: 0 for weak, else 1 + the number of the scope. `bytes`: a power of two up to 16. `mask`: bytes of the granule.
     pub fn new(site: u32, writes: bool, reads: bool, strength: u8, bytes: u8, mask: u8) -> Tag {
         let size = bytes.trailing_zeros();
@@ -489,6 +492,10 @@ impl Shadow {
     pub fn forget(&mut self, base: u64, bytes: u64) {
         for number in base / PAGE..(base + bytes).div_ceil(PAGE) {
             let Some(place) = self.places.remove(&number) else { continue };
+            let slot = usize::try_from(number % LATELY as u64).unwrap_or(0);
+            if self.lately[slot].0 == number {
+                self.lately[slot] = NO_PAGE;
+            }
             let page = &mut self.pages[place];
             page.messages.clear();
             self.n_later -= page.later.len();
@@ -505,7 +512,6 @@ impl Shadow {
             chains.into_iter().for_each(|chain| self.give(chain));
             self.free_pages.push(place);
         }
-        self.lately.fill(NO_PAGE);
         self.turns = [None; TURNS];
     }
 }

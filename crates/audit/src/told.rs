@@ -125,16 +125,6 @@ impl Told {
         other.is_known(self.more.as_deref(), own)
     }
 
-    /// Whether it is seen at once to say the same as another one.
-    pub fn is_same(&self, other: &Told) -> bool {
-        let is_same = match (&self.more, &other.more) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        is_same && self.mark == other.mark
-    }
-
     /// Adds another one.
     pub fn learn(&mut self, other: &Told) {
         if other.mark.is_some_and(|mark| self.renew_by(&mark)) || self.has(other) {

@@ -164,7 +164,7 @@ struct Terms {
 /// One of the sixteen.
 #[derive(Clone, Debug, Default)]
 pub struct Barrier {
-    /// By warp: its lanes that wait for their warp.
+    /// By warp: its lanes that wait for their warp. None before the first one stands there, as with `warps`: a cta uses few of its barriers.
     standing: Vec<Option<Standing>>,
     /// What the warps that have arrived agreed on; `None` while none has.
     terms: Option<Terms>,
@@ -184,12 +184,18 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    fn new(warps: usize) -> Barrier {
-        Barrier { standing: vec![None; warps], warps: vec![false; warps], ..Barrier::default() }
-    }
-
-    /// Adds lanes that reached the barrier to those of their warp.
-    fn stand(&mut self, id: u32, warp: usize, lanes: u32, trues: u32, terms: Terms) -> Result<(), Misuse> {
+    /// Adds lanes that reached the barrier to those of their warp, which is one of so many.
+    fn stand(
+        &mut self,
+        n: usize,
+        (id, warp, lanes): (u32, usize, u32),
+        trues: u32,
+        terms: Terms,
+    ) -> Result<(), Misuse> {
+        if self.standing.is_empty() {
+            self.standing.resize(n, None);
+            self.warps.resize(n, false);
+        }
         let leaving = if terms.kind == Arrival::Arrive { lanes } else { 0 };
         let slot = &mut self.standing[warp];
         match slot {
@@ -207,7 +213,7 @@ impl Barrier {
 
     /// Lets the warp arrive if all its lanes that are left are here.
     fn arrive_if_whole(&mut self, id: u32, warp: usize, live: u32, out: &mut Vec<Released>) -> Result<(), Misuse> {
-        let Some(there) = self.standing[warp] else { return Ok(()) };
+        let Some(there) = self.standing.get(warp).copied().flatten() else { return Ok(()) };
         if live & !there.lanes != 0 {
             return Ok(());
         }
@@ -252,8 +258,9 @@ impl Barrier {
             met.push(Met { id, waited: self.waiting.clone(), is_whole });
         }
         out.extend(self.waiting.drain(..).map(|(warp, lanes)| Released { warp, lanes, id, result }));
-        let standing = std::mem::take(&mut self.standing);
-        *self = Barrier { standing, ..Barrier::new(live.len()) };
+        let (standing, mut warps) = (std::mem::take(&mut self.standing), std::mem::take(&mut self.warps));
+        warps.fill(false);
+        *self = Barrier { standing, warps, ..Barrier::default() };
     }
 }
 
@@ -282,10 +289,10 @@ pub struct Barriers {
 impl Barriers {
     /// Barriers at rest; `live[w]` holds the lanes that warp `w` starts with.
     pub fn new(live: &[u32]) -> Barriers {
-        let groups = live.chunks(4).map(|_| Barrier::new(live.len()));
+        let groups = live.chunks(4).map(|_| Barrier::default());
         Barriers {
             live: live.to_vec(),
-            bars: (0..BARRIERS).map(|_| Barrier::new(live.len())).chain(groups).collect(),
+            bars: (0..BARRIERS).map(|_| Barrier::default()).chain(groups).collect(),
             released: Vec::new(),
             met: None,
         }
@@ -317,7 +324,7 @@ impl Barriers {
         // device.
         let terms = Terms { kind, threads: count.unwrap_or(whole_cta), all: count.is_none() };
         let bar = &mut self.bars[usize::try_from(id).unwrap_or(0)];
-        bar.stand(id, warp, lanes, preds & lanes, terms)?;
+        bar.stand(self.live.len(), (id, warp, lanes), preds & lanes, terms)?;
         bar.arrive_if_whole(id, warp, self.live[warp], &mut self.released)?;
         bar.complete_if_met(id, &self.live, &mut self.released, self.met.as_mut());
         Ok(())

@@ -199,11 +199,13 @@ impl CtaEnv {
     }
 
     /// Linear number of the cta in the grid as audits know it: those that do not fit are refused when they start.
+    #[inline]
     pub fn number(&self) -> u32 {
         u32::try_from(self.linear_ctaid()).unwrap_or(u32::MAX)
     }
 
     /// Linear number of the cta in the grid, x fastest.
+    #[inline]
     pub fn linear_ctaid(&self) -> u64 {
         let [x, y, z] = self.ctaid.map(u64::from);
         let [nx, ny, _] = self.nctaid.map(u64::from);

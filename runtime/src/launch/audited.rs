@@ -54,6 +54,11 @@ pub(super) fn unknown_bits(function: &Function, config: &LaunchConfig) -> Option
     untold(function, config).bits
 }
 
+/// Whether threads may begin what happens later.
+pub(super) fn begins_what_comes(function: &Function, config: &LaunchConfig) -> bool {
+    untold(function, config).begins
+}
+
 /// Whether each access through the address of a variable lies in it, whatever the kernel does: ranges of values say so for the block dimensions of the launch.
 fn stays_in_variables(function: &Function, config: &LaunchConfig) -> bool {
     let module = function.module_of(config);
@@ -165,6 +170,7 @@ fn of_function(ir: &simt::Module, f: &Code, names_own: bool, untold: &mut Untold
         for (inst, trace) in block.insts.iter().zip(traces) {
             untold.events = untold.events.or(of_inst(inst));
             untold.pauses |= may_pause(inst.op);
+            untold.begins |= matches!(inst.op, Op::Transfer(_) | Op::Tensor(_));
             match inst.op {
                 Op::Builtin(Builtin::Malloc | Builtin::Free | Builtin::Device { .. }) => {
                     untold.heap = Some("threads allocate, free or launch");

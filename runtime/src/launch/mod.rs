@@ -541,9 +541,11 @@ impl PreparedLaunch {
         }
     }
 
-    /// What of its run is under way.
+    /// What of its run is under way. Where code tells nothing and begins nothing, nobody asks.
     fn late(&self) -> Option<UnderWay> {
-        UnderWay::of(self.config.results_come(), self.config.seed, self.config.check.is_some())
+        let late = UnderWay::of(self.config.results_come(), self.config.seed, self.config.check.is_some())?;
+        let tells = self.program.as_ref().is_none_or(|program| program.tells());
+        (tells || audited::begins_what_comes(&self.function, &self.config)).then_some(late)
     }
 
     /// What is looked for while it runs. Who keeps to the seed's order alone tells nothing.

@@ -112,6 +112,8 @@ pub(crate) struct Untold {
     pub(crate) heap: Option<&'static str>,
     /// Of threads that give way after strong reads.
     pub(crate) pauses: bool,
+    /// Threads may begin asynchronous copies, or work of tensor memory.
+    pub(crate) begins: bool,
     /// Accesses may be to memory that a block or a thread has for itself, or take values of other lanes.
     pub(crate) is_own: bool,
     /// The variables that addresses are made from.

@@ -60,6 +60,12 @@ pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
     let made = Site { span: site.span, does: Does::Fence, order, scope, ..Site::NONE };
     let mut teller = Teller::of(told, c.tables.mems.len(), c.site, (cta, warp), made);
     let number = teller.number_of_fence();
+    if c.mask.is_power_of_two() {
+        let who = Thread::new(cta, teller.warp + c.mask.trailing_zeros() as usize);
+        if teller.audit.repeats_fence(who, number, order, scope) {
+            return 1;
+        }
+    }
     for lane in lanes(c.mask) {
         let who = Thread::new(cta, teller.warp + lane);
         teller.audit.fence(who, number, order, scope);
@@ -73,6 +79,12 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request) -> u64 {
     if let Some(done) = one::access(c, r).or_else(|| evenly::access(c, r)) {
         return done;
     }
+    by_lane(c, r)
+}
+
+/// The same where nothing is known of the lanes.
+#[inline(never)]
+fn by_lane(c: &mut Call<'_>, r: &Request) -> u64 {
     let site = &c.tables.mems[c.site];
     let mut row = [0_u64; 32];
     c.ctx.read_row(site.addr, c.mask, &mut row);
@@ -293,7 +305,8 @@ impl<'a> Teller<'a> {
         self.audit.is_enough()
     }
 
-    /// Of a site of a warp.
+    /// Of a site of a warp. Inline, so that the site is not copied before anybody asks for it.
+    #[inline(always)]
     fn of(told: &'a mut Told, n_sites: usize, number: usize, (cta, warp): (u32, u32), site: Site) -> Teller<'a> {
         let Told { audit, sites, has_races, .. } = told;
         if sites.len() <= number {
@@ -404,6 +417,7 @@ fn locate_row(c: &mut Call<'_>, r: &Request, row: &mut [u64; 32]) -> Option<Reac
 }
 
 /// The range from an address to another one, where it lies in the block's shared memory or in one range of global memory that was accessed lately.
+#[inline(always)]
 fn range_of(c: &mut Call<'_>, r: &Request, low: u64, end: u64) -> Option<Reach> {
     match r.space {
         StateSpace::Shared if end <= u64::from(c.host.env.shared_size) => {

@@ -32,30 +32,30 @@ pub(super) struct Request {
 impl Request {
     /// The request of a memory site; `None` for an op that is no access.
     pub(super) fn of(site: &MemSite) -> Option<Request> {
-        let plain = |kind, a: Access, offset| Request {
-            kind,
-            space: a.space,
-            order: a.order,
-            bytes: a.bytes(),
-            element: u32::from(a.bits) / 8,
-            elements: a.elements,
-            offset,
+        Request::is_made_by(&site.op).then(|| Request::made_by(&site.op))
+    }
+
+    /// Whether an op is an access.
+    #[inline]
+    pub(super) fn is_made_by(op: &Op) -> bool {
+        matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. })
+    }
+
+    /// The request of an op that is an access; one of no bytes of any other. Inline and with no `Option` around it, so that nothing is copied.
+    #[inline(always)]
+    pub(super) fn made_by(op: &Op) -> Request {
+        let plain = |a: &Access| (a.space, a.order, a.bytes(), u32::from(a.bits) / 8, a.elements);
+        let atomic = |a: &AtomAccess| {
+            let element = a.ty.bytes();
+            (a.space, a.order, element * u32::from(a.count), element, u8::MAX >> (8 - a.count.clamp(1, 8)))
         };
-        let atomic = |a: AtomAccess, offset| Request {
-            kind: AccessKind::Atomic,
-            space: a.space,
-            order: a.order,
-            bytes: a.ty.bytes() * u32::from(a.count),
-            element: a.ty.bytes(),
-            elements: u8::MAX >> (8 - a.count.clamp(1, 8)),
-            offset,
+        let (kind, offset, (space, order, bytes, element, elements)) = match op {
+            Op::Load { access, offset } => (AccessKind::Read, *offset, plain(access)),
+            Op::Store { access, offset } => (AccessKind::Write, *offset, plain(access)),
+            Op::Atom { access, offset } | Op::Red { access, offset } => (AccessKind::Atomic, *offset, atomic(access)),
+            _ => (AccessKind::Read, 0, (StateSpace::Generic, Order::Weak, 0, 0, 0)),
         };
-        Some(match site.op {
-            Op::Load { access, offset } => plain(AccessKind::Read, access, offset),
-            Op::Store { access, offset } => plain(AccessKind::Write, access, offset),
-            Op::Atom { access, offset } | Op::Red { access, offset } => atomic(access, offset),
-            _ => return None,
-        })
+        Request { kind, space, order, bytes, element, elements, offset }
     }
 
     /// Whether the whole access is touched.

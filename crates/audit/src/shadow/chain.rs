@@ -1,6 +1,6 @@
 //! The accesses to a granule that are remembered, as a chain, and how one more is added to them.
 
-use super::{Cell, Entry, FEW, MOST, Shadow, add};
+use super::{Cell, Entry, FEW, MOST, Shadow, Tag, add};
 use crate::known::Time;
 
 /// Some of the accesses to a granule, by their places: a bit each.
@@ -26,7 +26,7 @@ pub enum Added {
     Conflict,
     /// It is one of them.
     Done,
-    /// It is the last one, at this place, and other lanes may not be added to it.
+    /// It is a strong one at this place: see [`Turn`]. Nobody else adds other lanes to it.
     Last(u32),
     /// It is the entry of this place, 0 for the first, and no other entry of its warp is later than `since`.
     At(u32),
@@ -41,15 +41,18 @@ pub struct Knows {
     pub learned: Option<u32>,
 }
 
-/// A strong write of a thread to a granule, and what the thread knew: while nothing changes there but by itself, and it learns nothing, the next one of the
-/// kind takes the place of this one, and all others stay as they are.
+/// A strong access to a granule: while nothing changes there but by the same, it is known what the next one of the kind does.
+///
+/// A write of a thread that has learned nothing since takes the place of its last one, and all others stay as they are. A read of a lane joins that of another
+/// lane of its warp at the same time, if that was seen to race with nothing because all writes there are strong: so it is for each lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Turn {
     at: u64,
     who: u32,
+    /// Of a write: the lane, and how often it has learned something. Of a read: 0, and the time.
     lanes: u32,
     learned: u32,
-    /// Its tag without its site, and whether it reads.
+    /// Its tag; of a write without its site, and whether it reads.
     kind: u32,
 }
 
@@ -62,8 +65,12 @@ fn slot_of(at: u64) -> usize {
 
 impl Turn {
     fn of(at: u64, new: Entry, learned: u32) -> Option<Turn> {
-        let (tag, kind) = (new.tag(), new.tag & 0x7ff);
-        (tag.writes() && tag.strength() > 0).then_some(Turn { at, who: new.who, lanes: new.lanes, learned, kind })
+        let tag = new.tag();
+        let turn = match tag.writes() {
+            true => Turn { at, who: new.who, lanes: new.lanes, learned, kind: new.tag & 0x7ff },
+            false => Turn { at, who: new.who, lanes: 0, learned: new.time, kind: new.tag },
+        };
+        (tag.strength() > 0).then_some(turn)
     }
 
     fn slot(&self) -> usize {
@@ -96,7 +103,8 @@ impl Shadow {
         if let Some(turn) = turn
             && let Some((_, place)) = self.turns[turn.slot()].filter(|(before, _)| *before == turn)
         {
-            self.slot(page, at, place).entry = new;
+            let there = &mut self.slot(page, at, place).entry;
+            *there = if new.tag().writes() { new } else { Entry { lanes: there.lanes | new.lanes, ..*there } };
             return Added::Done;
         }
         self.forget_turn(at);
@@ -143,11 +151,24 @@ impl Shadow {
         };
         let conflicts = |e: Entry| e.tag().mask() & mask != 0 && (writes || e.tag().writes());
         let (mut n, mut covered, mut like, mut is_alone) = (0, 0, None, true);
+        // Whatever a lane of the warp knows, it may do it.
+        let mut is_strong_anyhow = true;
         // Those that are covered, a bit each.
         let (mut gone, mut oldest) = (Bits::default(), (Time::MAX, 0));
         let (mut here, mut place) = (cell, 0);
+        // The same by any other block would be strong, and so not be covered either.
+        let is_wide = strength > 0 && is_strong(Entry { who: !new.who, ..new });
         loop {
             let e = here.entry;
+            if is_wide && (e.tag ^ new.tag) & Tag::KIND == 0 && e.cta() != new.cta() {
+                if e.time < oldest.0 {
+                    oldest = (e.time, n);
+                }
+                n += 1;
+                let Some(next) = node(&mut self.nodes, here.next) else { break };
+                (place, here) = (here.next, *next);
+                continue;
+            }
             let covers = may_be_covered(e);
             // Of atomics of many blocks on one place it is not asked whether they are in order.
             let is_race = conflicts(e) && !is_strong(e);
@@ -155,6 +176,7 @@ impl Shadow {
             if is_race && !ordered {
                 return Added::Conflict;
             }
+            is_strong_anyhow &= !is_race;
             if e.is_like(&new) {
                 like = Some(place);
             } else if e.who == new.who && e.time > since {
@@ -172,23 +194,30 @@ impl Shadow {
             (place, here) = (here.next, *next);
         }
         let last = place;
-        let added = |place| if is_alone { Added::At(place) } else { Added::Done };
-        if let Some(place) = like
-            && (covered == 0 || !writes && n <= FEW && self.come_before(cell, |e| !conflicts(e) || is_ordered(e)))
-        {
-            self.add_lanes_at(at, place, new.lanes);
-            return added(place);
+        let is_last = strength > 0 && (writes || is_strong_anyhow);
+        let added = |place| match (is_last, is_alone) {
+            (true, _) => Added::Last(place),
+            (false, true) => Added::At(place),
+            (false, false) => Added::Done,
+        };
+        if let Some(place) = like {
+            let mut is_read = || strength > 0 || n <= FEW && self.come_before(cell, |e| !conflicts(e) || is_ordered(e));
+            if covered == 0 || !writes && is_read() {
+                self.add_lanes_at(at, place, new.lanes);
+                return if writes && strength > 0 { Added::Done } else { added(place) };
+            }
         }
         if covered == n {
             self.give(cell.next);
             *self.cell(at) = Cell { entry: new, next: 0 };
-            return if writes && strength > 0 { Added::Last(0) } else { added(0) };
+            return added(0);
         }
         if covered == 0 && n == MOST {
             gone.add(oldest.1);
         }
         if (covered > 0 || n == MOST) && like.is_none() {
-            return Added::Last(self.replace(at, &gone, new));
+            let place = self.replace(at, &gone, new);
+            return if is_last { Added::Last(place) } else { Added::Done };
         }
         if covered == 0 && n < MOST {
             let to = self.take();
@@ -197,7 +226,7 @@ impl Shadow {
                 Some(node) => node.next = to,
                 None => self.cell(at).next = to,
             }
-            return if writes && strength > 0 { Added::Last(to) } else { added(to) };
+            return added(to);
         }
         self.read(at, list);
         list.retain(|e| !(may_be_covered(*e) && is_ordered(*e)));
@@ -221,21 +250,32 @@ impl Shadow {
     /// Takes some accesses out of those of a granule, by their places, and adds another one at the end: its place.
     fn replace(&mut self, at: u64, gone: &Bits, new: Entry) -> u32 {
         let page = self.find(at);
-        let mut here = *self.cell_at(page, at);
-        let (mut to, mut i) = (0, 0);
-        loop {
-            if !gone.has(i) {
-                let kept = self.slot(page, at, to);
-                kept.entry = here.entry;
-                to = kept.next;
+        let (mut last, mut i) = (0, 1);
+        let mut next = self.cell_at(page, at).next;
+        while next != 0 {
+            let after = self.slot(page, at, next).next;
+            if gone.has(i) {
+                self.slot(page, at, last).next = after;
+                self.give_one(next);
+            } else {
+                last = next;
             }
-            let Some(next) = node(&mut self.nodes, here.next) else { break };
-            (here, i) = (*next, i + 1);
+            (next, i) = (after, i + 1);
         }
-        let last = self.slot(page, at, to);
-        let rest = std::mem::take(&mut last.next);
-        last.entry = new;
-        self.give(rest);
+        if gone.has(0) {
+            // The second one comes first then.
+            let second = self.cell_at(page, at).next;
+            let Some(cell) = node(&mut self.nodes, second).copied() else {
+                *self.cell_at(page, at) = Cell { entry: new, next: 0 };
+                return 0;
+            };
+            *self.cell_at(page, at) = cell;
+            self.give_one(second);
+            last = if last == second { 0 } else { last };
+        }
+        let to = self.take();
+        self.put(to, Cell { entry: new, next: 0 });
+        self.slot(page, at, last).next = to;
         to
     }
 
@@ -290,11 +330,17 @@ impl Shadow {
 
     /// Takes a chain back.
     pub(super) fn give(&mut self, mut chain: u32) {
-        while let Some(node) = node(&mut self.nodes, chain) {
-            let next = std::mem::replace(&mut node.next, self.free);
-            self.free = chain;
-            chain = next;
+        while chain != 0 {
+            chain = self.give_one(chain);
         }
+    }
+
+    /// Takes a node back: the one that followed.
+    fn give_one(&mut self, number: u32) -> u32 {
+        let Some(node) = node(&mut self.nodes, number) else { return 0 };
+        let next = std::mem::replace(&mut node.next, self.free);
+        self.free = number;
+        next
     }
 }
 

@@ -1,6 +1,6 @@
 //! Scalar accesses of a checked launch by one lane of a warp, as a thread does that takes a lock for others: what is done and told is the same as by rows.
 
-use handloom_audit::{Access, Addrs, Even, Site};
+use handloom_audit::{Addrs, Even, Site};
 use handloom_ir::simt::Op;
 
 use super::super::Call;
@@ -64,17 +64,17 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request) -> Option<u64> {
         return Some(1);
     }
     let mut teller = Teller::of(told, c.tables.mems.len(), c.site, who, made);
+    let Some(number) = teller.number(reach.space) else { return Some(1) };
+    let done = teller.access(lane, at, r.bytes, same[lane] == 1, failed);
+    if teller.audit.repeats(number, done) {
+        return Some(1);
+    }
     match site.op {
         Op::Load { access, .. } | Op::Store { access, .. } => {
             let addrs = [Even { lanes: c.mask, base: at, stride: 0 }];
             teller.tell_row(r, access.is_single, &[lane], Addrs::Even(&addrs), reach.space, &same);
         }
-        _ => {
-            let done: Access = teller.access(lane, at, r.bytes, false, failed);
-            if let Some(number) = teller.number(reach.space) {
-                teller.audit.accesses(number, &[done]);
-            }
-        }
+        _ => teller.audit.accesses(number, &[done]),
     }
     let is_enough = teller.end();
     Some(goes_on(c, is_enough))
