@@ -6,7 +6,7 @@ use iced_x86::{Code, Register, RoundingControl};
 
 use crate::asm::Out;
 use crate::emit::*;
-use crate::half::Half;
+use crate::half::{Half, half_constants};
 use crate::small::{Small, small};
 use crate::table::{integer, rounding, rounding_number};
 use crate::values::{At, Src, by_width, is_wide, load_code};
@@ -88,6 +88,34 @@ fn of_host(c: Cvt) -> Option<Conversion> {
         (BF16, F32) if !c.ftz => Some(Conversion::FromBf16),
         _ => None,
     }
+}
+
+/// The least number beyond the signed integers of a conversion, as bits of its source: a number that reaches it is far above their greatest one whatever
+/// the rounding. `None` for `.f64` to at most 32 bits, where numbers lie between.
+fn beyond(c: Cvt, bits: u32) -> Option<u64> {
+    match (c.from, bits) {
+        (ScalarType::F64, 64) => Some(2f64.powi(63).to_bits()),
+        (ScalarType::F64, _) => None,
+        (_, 64) => Some(2f32.powi(63).to_bits().into()),
+        (_, _) => Some(2f32.powi(31).to_bits().into()),
+    }
+}
+
+/// The constants that a conversion reads as vectors.
+pub(crate) fn constants(c: Cvt) -> Vec<(Ty, u64)> {
+    match of_host(c) {
+        Some(Conversion::ToInt { bits, signed: true }) => {
+            let (from, to) = (c.from.ty(), if bits == 64 { Ty::B64 } else { Ty::B32 });
+            beyond(c, bits).map(|b| (from, b)).into_iter().chain([(to, to.mask() >> 1)]).collect()
+        }
+        Some(Conversion::ToHalves { half, .. }) => half_constants(half, c.round).map(|x| (Ty::B32, x)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Where a result may be made: in its own register if all of its lanes are written.
+fn at_once(out: Out) -> Register {
+    if out.mask == ALL { out.reg } else { zmm(4) }
 }
 
 impl Emit<'_> {
@@ -179,10 +207,11 @@ impl Emit<'_> {
                 self.canonical(ty, out);
             }
             Conversion::ToHalves { half, is_pair } => {
+                let to = if is_pair || c.sat || c.relu { zmm(4) } else { at_once(out) };
                 // The first source is the upper one.
                 for (i, s) in src.iter().enumerate() {
                     let a = if ftz { self.flushed(s, q, 0) } else { self.reg(s, q, 0) };
-                    self.narrow_half(half, a, c.round);
+                    self.narrow_half(half, a, c.round, to);
                     self.clamp_half(half, c.sat, c.relu);
                     if is_pair && i == 0 {
                         self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, zmm(6), zmm(4), 16);
@@ -191,7 +220,7 @@ impl Emit<'_> {
                 if is_pair {
                     self.a.op3(Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, out, zmm(6), zmm(4));
                 } else {
-                    self.copy(Ty::B32, out, zmm(4).into());
+                    self.copy(Ty::B32, out, to.into());
                 }
             }
             Conversion::FromBf16 => {
@@ -267,10 +296,12 @@ impl Emit<'_> {
         let from_wide = c.from == ScalarType::F64;
         let to_wide = bits == 64;
         let nan = if from_wide || to_wide { 1u64 << (bits - 1) } else { 0 };
+        // The host's own answer to NaN is the least signed number, and to what was made zero before, zero.
+        let answers_nan = signed != (nan == 0);
         // The instruction makes lanes of 32 or of 64 bits; a source of 64 bits for lanes of 32 goes by halves.
         let halves: &[usize] = if from_wide && !to_wide { &[0, 1] } else { &[0] };
         let lane = if to_wide { Ty::B64 } else { Ty::B32 };
-        let (result, upper) = (zmm(4), zmm(6));
+        let (result, upper) = (if halves.len() == 1 { at_once(out) } else { zmm(4) }, zmm(6));
         for &h in halves {
             let part = if from_wide && !to_wide {
                 2 * q + h
@@ -290,15 +321,8 @@ impl Emit<'_> {
                 Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae,
                 Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae,
             );
-            // Which are no numbers, and which are positive. A number of `.f32` that is rounded is far from the greatest integers, so that it tells which are
-            // beyond them.
-            self.a.op3i(cmp, Register::K5, a, a, 3);
-            if signed && !from_wide {
-                let beyond = self.constant(wide_source, (2f32.powi(lane.bits().cast_signed() - 1)).to_bits().into());
-                self.a.op3i(cmp, Register::K6, a, beyond, 0x1d);
-            } else {
-                self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(5), zmm(5), zmm(5));
-                self.a.op3i(cmp, Register::K6, a, zmm(5), 0x1e);
+            if !answers_nan {
+                self.a.op3i(cmp, Register::K5, a, a, 3);
             }
             if !signed {
                 let max = by_width(
@@ -306,8 +330,15 @@ impl Emit<'_> {
                     Code::EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae,
                     Code::EVEX_Vmaxpd_zmm_k1z_zmm_zmmm512b64_sae,
                 );
+                self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(5), zmm(5), zmm(5));
                 self.a.op3(max, zmm(5), a, zmm(5));
                 a = zmm(5);
+            } else if let Some(beyond) = beyond(c, bits) {
+                let beyond = self.constant_rm(wide_source, beyond);
+                self.a.op3i(cmp, Register::K6, a, beyond, 0x1d);
+            } else {
+                self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(5), zmm(5), zmm(5));
+                self.a.op3i(cmp, Register::K6, a, zmm(5), 0x1e);
             }
             let code = match (from_wide, to_wide, signed) {
                 (false, false, true) => Code::EVEX_Vcvtps2dq_zmm_k1z_zmmm512b32_er,
@@ -330,11 +361,11 @@ impl Emit<'_> {
                 Code::EVEX_Vpcmpq_kr_k1_zmm_zmmm512b64_imm8,
             );
             if signed {
-                if from_wide {
+                if beyond(c, bits).is_none() {
                     let least = self.constant(lane, 1 << (lane.bits() - 1));
                     self.a.op3i(eq, Out::masked(Register::K6, Register::K6), to, least, 0);
                 }
-                let most = self.constant(lane, lane.mask() >> 1);
+                let most = self.constant_rm(lane, lane.mask() >> 1);
                 self.a.op2(load_code(lane), Out::masked(to, Register::K6), most);
             }
             if bits < 32 {
@@ -351,8 +382,16 @@ impl Emit<'_> {
                 let kept = self.constant(lane, (1 << bits) - 1);
                 self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, to, to, kept);
             }
-            let nan = self.constant(lane, nan);
-            self.a.op2(load_code(lane), Out::masked(to, Register::K5), nan);
+            match (answers_nan, nan) {
+                (true, _) => {}
+                (false, 0) => {
+                    self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, Out::masked(to, Register::K5), to, to);
+                }
+                (false, nan) => {
+                    let nan = self.constant(lane, nan);
+                    self.a.op2(load_code(lane), Out::masked(to, Register::K5), nan);
+                }
+            }
         }
         if halves.len() == 2 {
             self.a.op3i(Code::EVEX_Vinserti32x8_zmm_k1z_zmm_ymmm256_imm8, result, result, ymm(upper), 1);

@@ -14,6 +14,7 @@ use crate::table::{MinMax, float_cmp, rounding_number};
 use crate::values::{At, Src, load_code, store_code};
 
 const K5: Register = Register::K5;
+const K6: Register = Register::K6;
 const K7: Register = Register::K7;
 const AND: Code = Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32;
 const OR: Code = Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32;
@@ -50,6 +51,12 @@ impl Half {
     fn one(self) -> u64 {
         if self == Half::F16 { 0x3c00 } else { 0x3f80 }
     }
+}
+
+/// The constants that [`Emit::narrow_half`] reads as vectors.
+pub(crate) fn half_constants(half: Half, round: Rounding) -> impl Iterator<Item = u64> {
+    let is_sum = half == Half::Bf16 && round != Rounding::Zero;
+    [0x7fff].into_iter().chain([1, 1 << 16].into_iter().filter(move |_| is_sum))
 }
 
 /// Whether an op has code here.
@@ -148,9 +155,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Rounds the `.f32` in a register to nearest, or towards zero to `.bf16`; NaN is canonical. The result is in vector 4. Uses vector 5.
-    pub(crate) fn narrow_half(&mut self, half: Half, r: Register, round: Rounding) {
-        let to = zmm(4);
+    /// Rounds the `.f32` in a register to nearest, or towards zero to `.bf16`; NaN is canonical. Uses vector 5 and `k6`, and reads the source first.
+    pub(crate) fn narrow_half(&mut self, half: Half, r: Register, round: Rounding, to: Register) {
         self.a.op3i(Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, K7, r, r, UNORDERED);
         match half {
             Half::F16 => {
@@ -161,16 +167,23 @@ impl Emit<'_> {
             Half::Bf16 if round == Rounding::Zero => self.a.op2i(RIGHT, to, r, 16),
             Half::Bf16 => {
                 // Half of the last place, less one bit if that is even.
-                self.a.op2i(RIGHT, zmm(5), r, 16);
-                let one = self.constant(Ty::B32, 1);
-                self.a.op3(AND, zmm(5), zmm(5), one);
-                self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, to, r, zmm(5));
-                let c = self.constant(Ty::B32, 0x7fff);
-                self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, to, to, c);
+                const ADD: Code = Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32;
+                let (one, c) = (self.constant_rm(Ty::B32, 1), self.constant_rm(Ty::B32, 0x7fff));
+                if self.a.has_wide_vectors() {
+                    let last = self.constant_rm(Ty::B32, 1 << 16);
+                    self.a.op3(Code::EVEX_Vptestmd_kr_k1_zmm_zmmm512b32, K6, r, last);
+                    self.a.op3(ADD, to, r, c);
+                    self.a.op3(ADD, Out::masked(to, K6), to, one);
+                } else {
+                    self.a.op2i(RIGHT, zmm(5), r, 16);
+                    self.a.op3(AND, zmm(5), zmm(5), one);
+                    self.a.op3(ADD, to, r, zmm(5));
+                    self.a.op3(ADD, to, to, c);
+                }
                 self.a.op2i(RIGHT, to, to, 16);
             }
         }
-        let nan = self.constant(Ty::B32, 0x7fff);
+        let nan = self.constant_rm(Ty::B32, 0x7fff);
         self.a.op2(load_code(Ty::B32), Out::masked(to, K7), nan);
     }
 
@@ -213,7 +226,7 @@ impl Emit<'_> {
                 self.min_max_of(MinMax { max, float: Float::F32, nan, xorsign });
                 self.a.op2(load_code(Ty::B32), zmm(0), zmm(4));
                 // Exact.
-                self.narrow_half(half, zmm(0), Rounding::Nearest);
+                self.narrow_half(half, zmm(0), Rounding::Nearest, zmm(4));
             }
             Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) | Pure::FFma(m) => {
                 let n = if matches!(op, Pure::FFma(_)) { 3 } else { 2 };
@@ -229,7 +242,7 @@ impl Emit<'_> {
                     }
                     _ => self.rounded_to_odd(n == 3),
                 }
-                self.narrow_half(half, zmm(0), Rounding::Nearest);
+                self.narrow_half(half, zmm(0), Rounding::Nearest, zmm(4));
                 if m.ftz {
                     self.flush_half(half, zmm(4));
                 }

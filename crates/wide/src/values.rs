@@ -113,7 +113,7 @@ impl Emit<'_> {
     }
 
     /// The same in the vector that keeps it, or in memory.
-    fn constant_rm(&mut self, ty: Ty, x: u64) -> Rm {
+    pub(crate) fn constant_rm(&mut self, ty: Ty, x: u64) -> Rm {
         match self.kept.iter().find(|k| k.is_wide == is_wide(ty) && k.value == x) {
             Some(k) => Rm::Reg(zmm(k.vector)),
             None => Rm::Mem(self.constant(ty, x)),

@@ -6,6 +6,7 @@ use handloom_ir::types::Ty;
 use super::way::Gang;
 use crate::alloc::n_parts;
 use crate::asked::reg;
+use crate::convert;
 use crate::emit::*;
 use crate::values::{NAN_TABLE, NAN32, is_wide, load_code};
 
@@ -66,6 +67,9 @@ impl Emit<'_> {
                         Val::Imm(x, ty) if matches!(ty, Ty::B32 | Ty::B64) => Some((ty, x)),
                         _ => None,
                     }));
+                }
+                if let Pure::Cvt(c) = op {
+                    all.extend(convert::constants(c));
                 }
                 let is_tested = |d: &Reg| self.f.regs[d.idx()] == Ty::B32 && !is_odd(*d);
                 if op.facts().is_loose && inst.dst.iter().any(is_tested) {
