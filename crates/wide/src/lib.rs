@@ -48,6 +48,7 @@ mod scalar;
 mod scattered;
 mod small;
 mod some;
+mod strided;
 mod table;
 mod together;
 mod tuples;

@@ -194,6 +194,7 @@ impl Emit<'_> {
                 }
                 Form::Parts => self.parts(inst, &x),
                 Form::Bands => self.bands(inst, &x),
+                Form::Strided => self.strided(inst, &x),
                 Form::Tuples(run) => self.runs_of_tuples(inst, &x, run.into()),
                 Form::Scattered if self.is_late_sum(&x) => self.late_sum(inst, &x),
                 Form::Scattered => self.scattered(inst, &x),
@@ -266,6 +267,9 @@ impl Emit<'_> {
             }
             Some(s) if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) => Form::Row,
             Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
+            Some(_) if !self.in_part && lanes == LANES && limits != Limits::Own && self.stride_of(&class).is_some() => {
+                Form::Strided
+            }
             Some(s) => match lanes_of_runs(&s, &x) {
                 Some(run) if run == 32 || !self.in_part && lanes == LANES => Form::Tuples(run),
                 _ => Form::Scattered,
@@ -299,6 +303,7 @@ impl Emit<'_> {
                 self.decided_runs(x, &firsts, (i64::from(run) - 1) * x.class.bytes())
             }
             Form::Parts => self.decided_runs(x, &by_part, (n as i64 - 1) * i64::from(x.size())),
+            Form::Strided => self.runs_of_strides(x),
             Form::Bands if (0..32).all(|l| by_part.iter().any(|p| shape.delta(*p) == shape.delta(l))) => {
                 self.decided_runs(x, &by_part, 0)
             }
@@ -354,6 +359,7 @@ impl Emit<'_> {
                     }
                     self.tuples(inst, x, q, &at, true);
                 }
+                Form::Strided => self.strided_of_run(inst, x, runs, q),
                 Form::Same if x.class.kind == Kind::Store => {
                     if q == 0 {
                         let m = self.run_element(x, runs, 0);
@@ -380,7 +386,7 @@ impl Emit<'_> {
             Form::Row => (self.run_element(x, runs, 0).behind((q * n) as i32 * x.size()), false),
             Form::Parts => (self.run_element(x, runs, q * n), false),
             Form::Same => (self.run_element(x, runs, 0), true),
-            Form::Tuples(_) => (self.run_element(x, runs, q * n), false),
+            Form::Tuples(_) | Form::Strided => (self.run_element(x, runs, q * n), false),
             Form::Bands | Form::Scattered => (self.run_element(x, runs, q * n), true),
         }
     }

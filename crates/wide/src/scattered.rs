@@ -32,6 +32,7 @@ impl Emit<'_> {
     /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3.
     pub(crate) fn scattered(&mut self, inst: &Inst, x: &Access) {
         let done = self.a.label();
+        self.strided_by_all(inst, x, done);
         let is_indexed = self.by_index(inst, x, done);
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
         self.ensure_words(x.class.address);

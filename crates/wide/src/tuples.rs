@@ -74,6 +74,11 @@ impl Emit<'_> {
             }
             Form::Tuples(_) => (0..n_parts(x.ty)).flat_map(|q| self.chunks_of_run(x, runs, q)).collect(),
             Form::Parts => (0..n_parts(x.ty)).map(|q| self.part_of_run(x, runs, form, q).0).collect(),
+            Form::Strided => {
+                let (lowest, reach) = self.run_of_strides(&x.class);
+                let m = self.run_element(x, runs, lowest);
+                (0..=reach as i32).step_by(64).map(|at| m.behind(at)).collect()
+            }
             Form::Same | Form::Bands | Form::Scattered => Vec::new(),
         }
     }
@@ -152,7 +157,7 @@ impl Emit<'_> {
     }
 
     /// A part of a result, which `make` writes to the vector that it is given. Uses vectors 6 and 7.
-    fn tuple_result(&mut self, d: Reg, q: usize, x: &Access, make: impl FnOnce(&mut Self, Register)) {
+    pub(crate) fn tuple_result(&mut self, d: Reg, q: usize, x: &Access, make: impl FnOnce(&mut Self, Register)) {
         if !matches!(self.place(d), Place::Vectors(_) | Place::Row(_)) {
             return;
         }
