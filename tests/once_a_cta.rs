@@ -551,7 +551,7 @@ impl Maker {
     /// Reads elements that stand some elements apart, in either order, and hands some on through shared memory.
     fn apart(&mut self) {
         let a = *self.rng.pick(&["%idx", "%idx", "%lin", "%x"]);
-        let (by, bytes) = (*self.rng.pick(&[-4, -3, -2, -1, -1, 2, 3, 3, 4, 5]), *self.rng.pick(&[4, 4, 8]));
+        let (by, bytes) = (*self.rng.pick(&[-4, -3, -2, -1, -1, 2, 3, 3, 4, 5]), *self.rng.pick(&[4, 4, 8, 1, 2]));
         match self.rng.below(3) {
             0 => self.line(&format!("mul.lo.s32 %t1, {a}, {by};\n    add.s32 %t1, %t1, %n;\n    sub.s32 %t1, %t1, 1;")),
             _ => {
@@ -562,10 +562,11 @@ impl Maker {
         self.line(&format!("mul.wide.s32 %l1, %t1, {bytes};\n    add.s64 %l1, %in, %l1;"));
         for k in 0..1 + self.rng.below(3) {
             let at = k as i32 * bytes;
-            if bytes == 4 {
-                self.line(&format!("ld.global.u32 %t2, [%l1+{at}];"));
-            } else {
+            if bytes == 8 {
                 self.line(&format!("ld.global.u64 %l2, [%l1+{at}];\n    cvt.u32.u64 %t2, %l2;"));
+            } else {
+                let sign = *self.rng.pick(&["u", "s"]);
+                self.line(&format!("ld.global.{sign}{} %t2, [%l1+{at}];", 8 * bytes));
             }
             self.line("mad.lo.u32 %r, %r, 5, %t2;");
         }
@@ -588,10 +589,12 @@ impl Maker {
         if by < 0 {
             self.line("sub.s32 %t1, %n, %t1;\n    sub.s32 %t1, %t1, 1;");
         }
-        self.line("mul.wide.s32 %l1, %t1, 4;\n    add.s64 %l1, %out, %l1;\n    st.global.u32 [%l1], %r;");
+        let bytes = *self.rng.pick(&[4, 4, 1, 2]);
+        self.line(&format!("mul.wide.s32 %l1, %t1, {bytes};\n    add.s64 %l1, %out, %l1;"));
+        self.line(&format!("st.global.u{} [%l1], %r;", 8 * bytes));
         for k in 1..i32::abs(by) {
             if self.rng.one_in(2) {
-                self.line(&format!("st.global.u32 [%l1+{}], %s;", 4 * k * by.signum()));
+                self.line(&format!("st.global.u{} [%l1+{}], %s;", 8 * bytes, bytes * k * by.signum()));
             }
         }
         let _ = writeln!(self.text, "{skip}:");

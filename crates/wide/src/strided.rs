@@ -18,7 +18,6 @@ use crate::emit::*;
 use crate::values::{by_width, load_code, store_code};
 
 const K6: Register = Register::K6;
-const CHUNK: i64 = 64;
 /// The most elements from one lane to the next.
 const MOST: u64 = 4;
 
@@ -26,39 +25,49 @@ const MOST: u64 = 4;
 struct Layout {
     /// Bytes of an element.
     size: i64,
-    /// Bytes from the lowest address to the element of each lane.
+    /// Bytes from the first byte of the run to the element of each lane.
     places: Vec<i64>,
-    /// Bytes from the lowest address to the end of the highest element.
-    reach: i64,
+    /// Bytes of the whole run, of all lanes of the warp.
+    run: i64,
+    /// Bytes of a chunk that is read.
+    chunk: i64,
 }
 
 impl Layout {
-    fn new(x: &Access, stride: i64) -> Layout {
+    fn new(x: &Access, stride: i64, q: usize) -> Layout {
         let (lanes, size) = (32 / n_parts(x.ty) as i64, i64::from(x.size()));
-        let lowest = (stride * (lanes - 1)).min(0);
-        let places = (0..lanes).map(|l| l * stride - lowest).collect();
-        Layout { size, places, reach: (lanes - 1) * stride.abs() + size }
+        let lowest = (31 * stride).min(0);
+        let places = (0..lanes).map(|l| (l + lanes * q as i64) * stride - lowest).collect();
+        let run = 31 * stride.abs() + size;
+        Layout { size, places, run, chunk: if run < 64 { 32 } else { 64 } }
+    }
+
+    /// The first byte of a part, and how many there are up to its end.
+    fn span(&self) -> (i64, i64) {
+        let (first, last) = self.places.iter().fold((i64::MAX, 0), |(a, b), p| (a.min(*p), b.max(*p)));
+        (first, last + self.size - first)
     }
 
     fn chunks(&self) -> i64 {
-        (self.reach + CHUNK - 1) / CHUNK
+        (self.span().1 + self.chunk - 1) / self.chunk
     }
 
-    /// Where a chunk of a load begins: the last one ends with the last element.
+    /// Where a chunk of a load begins: none ends behind the run.
     fn start(&self, chunk: i64) -> i64 {
-        (CHUNK * chunk).min(self.reach - CHUNK)
+        (self.span().0 + self.chunk * chunk).min(self.run - self.chunk)
     }
 
-    /// The chunk that a lane is read from, and its element there by number.
-    fn source(&self, lane: usize) -> (i64, u64) {
-        let chunk = (self.places[lane] / CHUNK).min(self.chunks() - 1);
-        (chunk, ((self.places[lane] - self.start(chunk)) / self.size).cast_unsigned())
+    /// The chunk that a lane is read from, and the byte of its element there.
+    fn source(&self, lane: usize) -> (i64, i64) {
+        let chunk = ((self.places[lane] - self.span().0) / self.chunk).min(self.chunks() - 1);
+        (chunk, self.places[lane] - self.start(chunk))
     }
 
-    /// By element of a chunk of a store, the lane that it is of.
-    fn lanes_of(&self, chunk: i64) -> Vec<Option<usize>> {
-        let of = |i: i64| self.places.iter().position(|p| *p == CHUNK * chunk + self.size * i);
-        (0..CHUNK / self.size).map(of).collect()
+    /// By element of a chunk of a store, which begins so many bytes behind the first one of the part, the lane that it is of.
+    fn lanes_of(&self, from: i64) -> Vec<Option<usize>> {
+        let first = self.span().0 + from;
+        let of = |i: i64| self.places.iter().position(|p| *p == first + self.size * i);
+        (0..64 / self.size).map(of).collect()
     }
 }
 
@@ -71,7 +80,6 @@ impl Emit<'_> {
             && matches!(class.kind, Kind::Load | Kind::Store)
             && class.order == Order::Weak
             && class.count == 1
-            && class.bits >= 32
             && shape.is_linear()
             && shape.stride % size == 0
             && shape.stride != size
@@ -106,8 +114,7 @@ impl Emit<'_> {
         self.host(x, RAX);
         self.a.op2(Code::Mov_r64_rm64, Register::R8, RAX);
         for q in 0..n_parts(x.ty) {
-            let by = (32 / n_parts(x.ty) * q) as i32 * stride as i32;
-            self.strided_part(inst, x, q, Mem::at(Register::R8, by));
+            self.strided_part(inst, x, q, Mem::at(Register::R8, (31 * stride).min(0) as i32));
         }
     }
 
@@ -128,44 +135,87 @@ impl Emit<'_> {
 
     /// A part whose tests are made elsewhere.
     pub(crate) fn strided_of_run(&mut self, inst: &Inst, x: &Access, runs: &Runs, q: usize) {
-        let m = self.run_element(x, runs, 32 / n_parts(x.ty) * q);
+        let (lowest, _) = self.run_of_strides(&x.class);
+        let m = self.run_element(x, runs, lowest);
         self.strided_part(inst, x, q, m);
     }
 
-    /// A part, whose first lane lies at `m`. Clobbers `rax`, `k6`.
+    /// A part of a run that begins at `m`. Clobbers `rax`, `k6`, vectors 3 to 6.
     fn strided_part(&mut self, inst: &Inst, x: &Access, q: usize, m: Mem) {
         let Some(stride) = self.stride_of(&x.class) else { return };
-        let layout = Layout::new(x, stride);
-        let lowest = m.behind(-(layout.places[0] as i32));
+        let layout = Layout::new(x, stride, q);
         if x.class.kind == Kind::Load {
-            self.tuple_result(inst.dst[0], q, x, |s, to| s.pick(x.ty, &layout, lowest, to));
+            self.tuple_result(inst.dst[0], q, x, |s, to| s.pick(x.ty, &layout, m, to));
             return;
         }
         let s = self.clean_src(inst.src[1]);
         let from = self.reg(&s, q, 4);
-        for chunk in 0..layout.chunks() {
-            let lanes = layout.lanes_of(chunk);
-            let order: Vec<u64> = lanes.iter().map(|l| l.unwrap_or(0) as u64).collect();
+        let (first, reach) = layout.span();
+        for by in (0..reach).step_by(64) {
+            let lanes = layout.lanes_of(by);
+            if layout.size < 4 {
+                self.arrange_small(&lanes, layout.size, from)
+            } else {
+                self.arrange(x.ty, &lanes, from)
+            }
             let some = (0..).zip(&lanes).fold(0, |m, (i, l)| m | u64::from(l.is_some()) << i);
-            self.order(x.ty, &order, zmm(5));
-            self.a.op3(permutation(x.ty), zmm(5), zmm(5), from);
             let mask = if lanes.iter().all(Option::is_some) { ALL } else { K6 };
             if mask != ALL {
                 self.a.number(RAX, some);
-                self.a.op2(Code::VEX_Kmovw_kr_r32, K6, EAX);
+                self.a.op2(Code::VEX_Kmovq_kr_r64, K6, RAX);
             }
-            self.a.store(store_code(x.ty), lowest.behind((CHUNK * chunk) as i32), zmm(5), mask);
+            let code = match layout.size {
+                1 => Code::EVEX_Vmovdqu8_zmmm512_k1z_zmm,
+                2 => Code::EVEX_Vmovdqu16_zmmm512_k1z_zmm,
+                _ => store_code(x.ty),
+            };
+            self.a.store(code, m.behind((first + by) as i32), zmm(5), mask);
+        }
+    }
+
+    /// Elements of 32 or 64 bits to where their lanes stand, in vector 5.
+    fn arrange(&mut self, ty: Ty, lanes: &[Option<usize>], from: Register) {
+        let order: Vec<u64> = lanes.iter().map(|l| l.unwrap_or(0) as u64).collect();
+        self.order(ty, &order, zmm(5));
+        self.a.op3(permutation(ty), zmm(5), zmm(5), from);
+    }
+
+    /// Elements of 8 or 16 bits to where their lanes stand, in vector 5: the first one of each word, then the others of it. Uses vectors 3 and 6.
+    fn arrange_small(&mut self, lanes: &[Option<usize>], size: i64, from: Register) {
+        let bits = 8 * size as u64;
+        let words: Vec<Vec<(u64, u64)>> = lanes
+            .chunks(4 / size as usize)
+            .map(|of| (0..).zip(of).filter_map(|(k, l)| l.map(|l| (l as u64, bits * k))).collect())
+            .collect();
+        for k in 0..words.iter().map(Vec::len).max().unwrap_or(0) {
+            let of = |w: &Vec<(u64, u64)>| w.get(k).copied();
+            let order: Vec<u64> = words.iter().map(|w| of(w).map_or(0, |(lane, _)| lane)).collect();
+            let shifts: Vec<u64> = words.iter().map(|w| of(w).map_or(0, |(_, by)| by)).collect();
+            let to = zmm(if k == 0 { 5 } else { 6 });
+            self.order(Ty::B32, &order, to);
+            self.a.op3(permutation(Ty::B32), to, to, from);
+            let shifts = self.lanes_constant(Ty::B32, &shifts);
+            self.a.op3(Code::EVEX_Vpsllvd_zmm_k1z_zmm_zmmm512b32, to, to, shifts);
+            if k > 0 {
+                // What is of these alone, and what was there elsewhere.
+                let kept: Vec<u64> = words.iter().map(|w| of(w).map_or(0, |(_, by)| ((1 << bits) - 1) << by)).collect();
+                let kept = self.lanes_constant(Ty::B32, &kept);
+                self.a.op3i(Code::EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8, zmm(5), to, kept, 0xd8);
+            }
         }
     }
 
     /// Picks the elements of a part from its chunks. Uses vectors 3 to 5.
-    fn pick(&mut self, ty: Ty, layout: &Layout, lowest: Mem, to: Register) {
-        let at = |chunk: i64| lowest.behind(layout.start(chunk) as i32);
-        let n = layout.places.len() as u64;
-        let sources: Vec<(i64, u64)> = (0..layout.places.len()).map(|l| layout.source(l)).collect();
+    fn pick(&mut self, ty: Ty, layout: &Layout, m: Mem, to: Register) {
+        let at = |chunk: i64| m.behind(layout.start(chunk) as i32);
+        // Elements of 8 and 16 bits are in words.
+        let unit = layout.size.max(4);
+        let n = (64 / unit).cast_unsigned();
+        let sources: Vec<(i64, i64)> = (0..layout.places.len()).map(|l| layout.source(l)).collect();
+        let number = |at: i64| (at / unit).cast_unsigned();
         // Of two chunks, from the lower one on. Elements of others are any.
         let of_two = |first: i64| -> Vec<u64> {
-            sources.iter().map(|(chunk, i)| if *chunk == first + 1 { n + i } else { *i }).collect()
+            sources.iter().map(|(chunk, at)| if *chunk == first + 1 { n + number(*at) } else { number(*at) }).collect()
         };
         let two = |s: &mut Self, first: i64, order: &[u64], to: Register| {
             s.a.op2(load_code(ty), zmm(4), at(first));
@@ -175,13 +225,18 @@ impl Emit<'_> {
         match layout.chunks() {
             1 => {
                 self.order(ty, &of_two(0), zmm(4));
-                self.a.op3(permutation(ty), to, zmm(4), at(0));
+                if layout.chunk == 64 {
+                    self.a.op3(permutation(ty), to, zmm(4), at(0));
+                } else {
+                    self.a.op2(Code::VEX_Vmovdqu_ymm_ymmm256, ymm(zmm(5)), at(0));
+                    self.a.op3(permutation(ty), to, zmm(4), zmm(5));
+                }
             }
             2 => two(self, 0, &of_two(0), to),
             3 => {
                 two(self, 0, &of_two(0), zmm(5));
                 let order: Vec<u64> =
-                    (0..n).zip(&sources).map(|(l, (chunk, i))| if *chunk == 2 { n + i } else { l }).collect();
+                    (0..).zip(&sources).map(|(l, (chunk, at))| if *chunk == 2 { n + number(*at) } else { l }).collect();
                 self.order(ty, &order, to);
                 self.a.op3(permutation_of_two(ty), to, zmm(5), at(2));
             }
@@ -189,10 +244,17 @@ impl Emit<'_> {
                 two(self, 0, &of_two(0), zmm(5));
                 two(self, 2, &of_two(2), zmm(3));
                 let order: Vec<u64> =
-                    (0..n).zip(&sources).map(|(l, (chunk, _))| if *chunk >= 2 { n + l } else { l }).collect();
+                    (0..).zip(&sources).map(|(l, (chunk, _))| if *chunk >= 2 { n + l } else { l }).collect();
                 self.order(ty, &order, to);
                 self.a.op3(permutation_of_two(ty), to, zmm(5), zmm(3));
             }
+        }
+        if layout.size < 4 {
+            let shifts: Vec<u64> = sources.iter().map(|(_, at)| (8 * (at % 4)).cast_unsigned()).collect();
+            let shifts = self.lanes_constant(ty, &shifts);
+            self.a.op3(Code::EVEX_Vpsrlvd_zmm_k1z_zmm_zmmm512b32, to, to, shifts);
+            let kept = self.constant(ty, (1 << (8 * layout.size)) - 1);
+            self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, to, to, kept);
         }
     }
 

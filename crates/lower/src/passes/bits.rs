@@ -1,6 +1,7 @@
 //! Bits that are known to be zero: an `or` of numbers that share none is a sum, and a mask that takes none away is nothing.
 //!
-//! Triton makes the index of a thread so. As sums, indices are what later analyses know: numbers that go up evenly from thread to thread.
+//! Triton makes the index of a thread so. As sums, indices are what later analyses know: numbers that go up evenly from thread to thread. So a complement that is a term of a sum
+//! becomes a difference: compilers count backwards that way.
 
 use handloom_ir::simt::*;
 use handloom_ir::types::{Int, Ty};
@@ -11,6 +12,7 @@ use super::values::Values;
 pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> bool {
     let mut zeros = vec![0; f.regs.len()];
     let mut changed = false;
+    let is_term = terms(f);
     for block in &mut f.blocks {
         for inst in &mut block.insts {
             let ([d], false) = (&inst.dst[..], inst.guarded) else { continue };
@@ -35,6 +37,11 @@ pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> b
                         changed = true;
                     }
                 }
+                (Op::Pure(Pure::Not(ty @ (Ty::B32 | Ty::B64))), &[x @ Val::Reg(_)]) if is_term[d.idx()] => {
+                    inst.op = Op::Pure(Pure::Sub(ty));
+                    inst.src = vec![Val::Imm(ty.mask(), ty), x];
+                    changed = true;
+                }
                 _ => {}
             }
             if values.is_value(d) {
@@ -45,6 +52,21 @@ pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> b
         }
     }
     changed
+}
+
+/// By register, whether a sum or a difference reads it.
+fn terms(f: &Function) -> Vec<bool> {
+    let mut is_term = vec![false; f.regs.len()];
+    for inst in f.blocks.iter().flat_map(|b| &b.insts) {
+        if let Op::Pure(Pure::Add(_) | Pure::Sub(_)) = inst.op {
+            for v in &inst.src {
+                if let Val::Reg(r) = v {
+                    is_term[r.idx()] = true;
+                }
+            }
+        }
+    }
+    is_term
 }
 
 /// The bits of a result that are zero whatever the sources are, as far as the op alone says so.
