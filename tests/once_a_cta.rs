@@ -3,6 +3,9 @@
 //!
 //! `HANDLOOM_KERNELS=1000` runs that many, `HANDLOOM_SEED=77` starts there. A failure prints its seed and its text.
 
+#[path = "once_a_cta/apart.rs"]
+mod apart;
+
 use std::fmt::Write;
 
 use handloom_tests::agree::{agree, agree_on};
@@ -548,61 +551,10 @@ impl Maker {
         }
     }
 
-    /// Reads elements that stand some elements apart, in either order, and hands some on through shared memory.
-    fn apart(&mut self) {
-        let a = *self.rng.pick(&["%idx", "%idx", "%lin", "%x"]);
-        let (by, bytes) = (*self.rng.pick(&[-4, -3, -2, -1, -1, 2, 3, 3, 4, 5]), *self.rng.pick(&[4, 4, 8, 1, 2]));
-        match self.rng.below(3) {
-            0 => self.line(&format!("mul.lo.s32 %t1, {a}, {by};\n    add.s32 %t1, %t1, %n;\n    sub.s32 %t1, %t1, 1;")),
-            _ => {
-                let from = if by < 0 { -by * *self.rng.pick(&[31, 127, 255]) } else { *self.rng.pick(&[0, 0, 3, 40]) };
-                self.line(&format!("mad.lo.s32 %t1, {a}, {by}, {from};"));
-            }
-        }
-        self.line(&format!("mul.wide.s32 %l1, %t1, {bytes};\n    add.s64 %l1, %in, %l1;"));
-        for k in 0..1 + self.rng.below(3) {
-            let at = k as i32 * bytes;
-            if bytes == 8 {
-                self.line(&format!("ld.global.u64 %l2, [%l1+{at}];\n    cvt.u32.u64 %t2, %l2;"));
-            } else {
-                let sign = *self.rng.pick(&["u", "s"]);
-                self.line(&format!("ld.global.{sign}{} %t2, [%l1+{at}];", 8 * bytes));
-            }
-            self.line("mad.lo.u32 %r, %r, 5, %t2;");
-        }
-        if self.depth == 0 && self.rng.one_in(2) {
-            let (to, from) = (*self.rng.pick(&[1, 2, 3, 4]), *self.rng.pick(&[-3, -2, -1, -1, 1, 2, 3]));
-            let first = if from < 0 { -from * *self.rng.pick(&[31, 63, 255]) } else { 0 };
-            self.line(&format!("mov.u32 %row, tile;\n    mad.lo.u32 %t1, %lin, {}, %row;", 4 * to));
-            self.line("st.shared.u32 [%t1], %r;\n    bar.sync 0;");
-            self.line(&format!("mad.lo.s32 %t1, %lin, {}, %row;", 4 * from));
-            self.line(&format!("ld.shared.u32 %t2, [%t1+{}];\n    xor.b32 %r, %r, %t2;\n    bar.sync 0;", 4 * first));
-        }
-    }
-
-    /// Writes elements that stand some elements apart, where nobody else writes: as many as there is room for.
-    fn store_apart(&mut self) {
-        let (by, skip) = (*self.rng.pick(&[-2, -1, -1, 2, 3, 4]), self.label());
-        self.line(&format!("mul.lo.s32 %t1, %idx, {};", i32::abs(by)));
-        self.line(&format!("add.s32 %t2, %t1, {};\n    setp.ge.s32 %p1, %t2, %n;", i32::abs(by) - 1));
-        self.line(&format!("@%p1 bra {skip};"));
-        if by < 0 {
-            self.line("sub.s32 %t1, %n, %t1;\n    sub.s32 %t1, %t1, 1;");
-        }
-        let bytes = *self.rng.pick(&[4, 4, 1, 2]);
-        self.line(&format!("mul.wide.s32 %l1, %t1, {bytes};\n    add.s64 %l1, %out, %l1;"));
-        self.line(&format!("st.global.u{} [%l1], %r;", 8 * bytes));
-        for k in 1..i32::abs(by) {
-            if self.rng.one_in(2) {
-                self.line(&format!("st.global.u{} [%l1+{}], %s;", 8 * bytes, bytes * k * by.signum()));
-            }
-        }
-        let _ = writeln!(self.text, "{skip}:");
-    }
-
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(28) {
+        match self.rng.below(31) {
+            28..31 => self.cut(),
             25..28 => self.apart(),
             22..25 => self.asked(),
             20 | 21 => self.neighbours(),

@@ -12,6 +12,7 @@
 //!   [`DECIDED`] for each. Where the bit is not set, each warp tests by itself.
 
 mod code;
+mod courses;
 mod ends;
 mod fixed;
 mod known;
@@ -19,15 +20,16 @@ mod lanes;
 mod rises;
 mod row;
 
-use handloom_ir::simt::{Function, Inst, LaunchShape, Op, Pure, Reg, Term, Val, shape_constant};
-use handloom_ir::types::{Cmp, Int, Order, Sreg, StateSpace, Ty};
+use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
+use handloom_ir::types::{Cmp, Int, Sreg, StateSpace, Ty};
 use handloom_plan::Plan;
 use handloom_plan::access::{AccessClass, Kind};
-use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
-use handloom_plan::analysis::{n_definitions, shape};
+use handloom_plan::analysis::shape;
 use iced_x86::Register;
 
+pub(crate) use self::courses::testable;
+use self::courses::{Course, courses, tid_step};
 use crate::access::{Access, is_of_elements};
 use crate::asm::Label;
 use crate::rising::Rising;
@@ -41,15 +43,6 @@ const MOST_WORDS: u32 = 600;
 
 /// Offsets from here on are of words of the stack, not of a context.
 pub(crate) const FRAME_WORDS: u32 = 1 << 28;
-
-/// How a value depends on what is not a parameter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Course {
-    /// It differs between warps, by an even step.
-    is_linear: bool,
-    /// It differs between CTAs.
-    by_cta: bool,
-}
 
 /// Accesses that are tested together.
 struct Group {
@@ -175,124 +168,10 @@ pub(crate) struct Head {
     row: Option<Row>,
 }
 
-/// The registers of a function that a head may test.
-pub(crate) fn testable(f: &Function, launch: &LaunchShape) -> Set {
-    let courses = courses(f, launch, &n_definitions(f));
-    let mut set = Set::new(f.regs.len());
-    courses.iter().enumerate().filter(|(_, c)| c.is_some()).for_each(|(r, _)| {
-        set.add(r);
-    });
-    set
-}
-
-fn courses(f: &Function, launch: &LaunchShape, defs: &[u32]) -> Vec<Option<Course>> {
-    let mut of: Vec<Option<Course>> = vec![None; f.regs.len()];
-    let mut params: Vec<Option<u32>> = vec![None; f.regs.len()];
-    let warp_ops = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| i.op.is_warp_sync());
-    // Lanes that are parked find their operands in the context.
-    let mut kept = Set::new(f.regs.len());
-    warp_ops.flat_map(|i| &i.src).filter_map(|v| reg(*v)).for_each(|r| {
-        kept.add(r.idx());
-    });
-    let is_alone =
-        |i: &&Inst| !i.guarded && !i.dst.is_empty() && i.dst.iter().all(|d| defs[d.idx()] == 1 && !kept.has(d.idx()));
-    let mut left: Vec<&Inst> = f.blocks.iter().flat_map(|b| &b.insts).filter(is_alone).collect();
-    loop {
-        let before = left.len();
-        left.retain(|inst| {
-            if let (Op::ParamAddr { offset }, [d]) = (inst.op, inst.dst.as_slice()) {
-                params[d.idx()] = Some(offset);
-            }
-            let source = |v: &Val| match v {
-                Val::Imm(..) => Some(Course { is_linear: false, by_cta: false }),
-                Val::Reg(r) => of[r.idx()],
-            };
-            let has = |v: &Val| matches!(v, Val::Imm(..)) || reg(*v).is_some_and(|r| of[r.idx()].is_some());
-            let waits = matches!(inst.op, Op::Pure(_) | Op::Cvta { .. }) && !inst.src.iter().all(has);
-            let found = if waits { None } else { course(f, inst, launch, &source, &params) };
-            if let Some(c) = found {
-                inst.dst.iter().for_each(|d| of[d.idx()] = Some(c));
-            }
-            found.is_none()
-        });
-        if left.len() == before {
-            return of;
-        }
-    }
-}
-
 fn reg(v: Val) -> Option<Reg> {
     match v {
         Val::Reg(r) => Some(r),
         Val::Imm(..) => None,
-    }
-}
-
-fn course(
-    f: &Function,
-    inst: &Inst,
-    launch: &LaunchShape,
-    source: &dyn Fn(&Val) -> Option<Course>,
-    params: &[Option<u32>],
-) -> Option<Course> {
-    let constant = Course { is_linear: false, by_cta: false };
-    let linear = Course { is_linear: true, by_cta: false };
-    match inst.op {
-        Op::Sreg(s) if shape_constant(s, launch).is_some() => Some(constant),
-        Op::Sreg(Sreg::Ctaid(0..3)) => Some(Course { is_linear: false, by_cta: true }),
-        Op::Sreg(Sreg::Nctaid(0..3) | Sreg::DynamicSmemSize | Sreg::Laneid) => Some(constant),
-        Op::Sreg(Sreg::Warpid) => Some(linear),
-        Op::Sreg(Sreg::Tid(i @ 0..3)) => tid_step(i, launch).map(|step| if step == 0 { constant } else { linear }),
-        Op::ParamAddr { .. } | Op::SymAddr(_) | Op::SharedAddr(_) => Some(constant),
-        Op::Cvta { space, .. } if space != StateSpace::SharedCluster => source(&inst.src[0]),
-        Op::Load { .. } => {
-            let class = AccessClass::of(inst)?;
-            let offset = params[reg(class.address)?.idx()]?;
-            let at = i64::from(offset).checked_add(class.offset)?;
-            let fits = class.space == StateSpace::ParamEntry
-                && class.order == Order::Weak
-                && !class.is_single
-                && class.wants_all()
-                && at >= 0
-                && at + class.bytes() <= i64::from(f.param_bytes)
-                && at % class.bytes() == 0;
-            fits.then_some(constant)
-        }
-        Op::Pure(op) if inst.dst.len() == 1 => {
-            let sources: Vec<Course> = inst.src.iter().map(source).collect::<Option<_>>()?;
-            let values: Vec<Option<u64>> = inst.src.iter().map(|v| crate::table::constant(*v)).collect();
-            if !has_scalar_code(op, &values) {
-                return None;
-            }
-            let by_cta = sources.iter().any(|s| s.by_cta);
-            let n_linear = sources.iter().filter(|s| s.is_linear).count();
-            let is_linear = match op {
-                _ if n_linear == 0 => false,
-                Pure::Mov(Ty::B32 | Ty::B64) | Pure::Add(Ty::B32 | Ty::B64) | Pure::Sub(Ty::B32 | Ty::B64) => true,
-                Pure::Mul(Ty::B32 | Ty::B64) if n_linear == 1 => true,
-                Pure::MulWide(Int { ty: Ty::B32, .. }) if n_linear == 1 => true,
-                Pure::Shl(ty @ (Ty::B32 | Ty::B64)) if values[1]? < u64::from(ty.bits()) => true,
-                Pure::Ext { bits: 32, from: Ty::B32, to: Ty::B64, .. } => true,
-                Pure::Ext { bits: 32, from: Ty::B64, to: Ty::B32, .. } => true,
-                _ => return None,
-            };
-            Some(Course { is_linear, by_cta })
-        }
-        _ => None,
-    }
-}
-
-/// The step of a component of `%tid` of lane 0 from warp to warp; `None` if it is not even.
-fn tid_step(i: u8, launch: &LaunchShape) -> Option<i64> {
-    let [nx, ny, nz] = launch.ntid;
-    let rows = |n: u32| (nz == 1).then_some(i64::from(n));
-    match i {
-        _ if launch.ntid[usize::from(i)] == 1 => Some(0),
-        0 if nx == nx * ny * nz => Some(32),
-        0 if nx == 32 || nx < 32 && 32u32.is_multiple_of(nx) && nx.is_multiple_of(4) => Some(0),
-        1 if nx == 32 => rows(1),
-        1 if nx < 32 && 32u32.is_multiple_of(nx) && nx.is_multiple_of(4) => rows(32 / nx),
-        _ => None,
     }
 }
 
@@ -373,6 +252,9 @@ impl Head {
                     let from = inst.src.iter().filter_map(|v| reg(*v)).all(|r| self.courses[r.idx()].is_some());
                     let is_longer =
                         matches!(inst.op, Op::Pure(Pure::MulWide(_) | Pure::Ext { from: Ty::B32, to: Ty::B64, .. }));
+                    // Of those cut out of numbers of threads, lane 0 is known.
+                    let is_cut = c.is_linear && matches!(inst.op, Op::Pure(Pure::And(_) | Pure::Shr(_)));
+                    let fits = fits && !(is_cut && plan.facts.class[d.idx()].shape().is_none_or(|s| s.groups() > 1));
                     if !fits || !from || c.is_linear && is_longer && !may_rest || inst.src.iter().any(is_odd) {
                         inst.dst.iter().for_each(|d| self.courses[d.idx()] = None);
                         changed = true;
@@ -387,7 +269,7 @@ impl Head {
 
     fn course_of(&self, v: Val) -> Option<Course> {
         match v {
-            Val::Imm(..) => Some(Course { is_linear: false, by_cta: false }),
+            Val::Imm(x, _) => Some(Course::constant(x)),
             Val::Reg(r) => self.courses[r.idx()],
         }
     }
@@ -579,6 +461,7 @@ impl Head {
         let step = match inst.op {
             Op::Sreg(Sreg::Warpid) => 1,
             Op::Sreg(Sreg::Tid(i)) => tid_step(i, &plan.facts.shape)?,
+            Op::Pure(Pure::And(_) | Pure::Shr(_)) => self.courses[inst.dst[0].idx()]?.known?.1,
             Op::Pure(Pure::Add(_)) => of(inst.src[0])?.wrapping_add(of(inst.src[1])?),
             Op::Pure(Pure::Sub(_)) => of(inst.src[0])?.wrapping_sub(of(inst.src[1])?),
             Op::Pure(Pure::Shl(_)) => of(inst.src[0])?.wrapping_shl(value(1)? as u32),

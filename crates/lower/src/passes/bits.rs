@@ -13,8 +13,11 @@ pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> b
     let mut zeros = vec![0; f.regs.len()];
     let mut changed = false;
     let is_term = terms(f);
+    let regs = &mut f.regs;
     for block in &mut f.blocks {
-        for inst in &mut block.insts {
+        // What is to come before instructions, by their number.
+        let mut before: Vec<(usize, Inst)> = Vec::new();
+        for (i, inst) in block.insts.iter_mut().enumerate() {
             let ([d], false) = (&inst.dst[..], inst.guarded) else { continue };
             let d = *d;
             let of = |v: Val| match v {
@@ -23,6 +26,8 @@ pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> b
                 Val::Reg(_) => 0,
             };
             let constant = |v: Val| if let Val::Imm(x, _) = v { Some(x) } else { None };
+            // Of a sum that puts a number between others, the bits that are zero.
+            let mut zeros_of_sum = None;
             match (inst.op, &inst.src[..]) {
                 (Op::Pure(Pure::Or(ty @ (Ty::B32 | Ty::B64))), &[a, b]) if (of(a) | of(b)) & ty.mask() == ty.mask() => {
                     inst.op = Op::Pure(Pure::Add(ty));
@@ -37,6 +42,28 @@ pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> b
                         changed = true;
                     }
                 }
+                (Op::Pure(Pure::Bfi(ty)), &[a, b, pos, len]) => {
+                    if let Some((pos, field)) = field(ty, constant(pos), constant(len))
+                        && field & !of(b) == 0
+                    {
+                        // The number is put where there is nothing: it is shifted and added.
+                        let mut make = |op: Pure, src: Vec<Val>| {
+                            regs.push(ty);
+                            let to = Reg(regs.len() as u32 - 1);
+                            before.push((i, Inst { op: Op::Pure(op), dst: vec![to], src, ..inst.clone() }));
+                            Val::Reg(to)
+                        };
+                        let kept = field >> pos;
+                        let fits = (kept << pos | !(u64::MAX << pos)) & ty.mask() == ty.mask()
+                            || !kept & !of(a) & ty.mask() == 0;
+                        let part = if fits { a } else { make(Pure::And(ty), vec![a, Val::Imm(kept, ty)]) };
+                        let part = make(Pure::Shl(ty), vec![part, Val::Imm(pos.into(), Ty::B32)]);
+                        zeros_of_sum = Some(of(b) & !(field & !(of(a) << pos)));
+                        inst.op = Op::Pure(Pure::Add(ty));
+                        inst.src = vec![b, part];
+                        changed = true;
+                    }
+                }
                 (Op::Pure(Pure::Not(ty @ (Ty::B32 | Ty::B64))), &[x @ Val::Reg(_)]) if is_term[d.idx()] => {
                     inst.op = Op::Pure(Pure::Sub(ty));
                     inst.src = vec![Val::Imm(ty.mask(), ty), x];
@@ -46,12 +73,26 @@ pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> b
             }
             if values.is_value(d) {
                 let above = highest[d.idx()].checked_ilog2().map_or(u64::MAX, |top| (u64::MAX << top) << 1);
-                let by_op = if let Op::Pure(op) = inst.op { zeros_of(op, &inst.src, &of) } else { 0 };
+                let by_op = match (zeros_of_sum, inst.op) {
+                    (Some(zeros), _) => zeros,
+                    (None, Op::Pure(op)) => zeros_of(op, &inst.src, &of),
+                    (None, _) => 0,
+                };
                 zeros[d.idx()] = above | by_op;
             }
         }
+        for (i, inst) in before.into_iter().rev() {
+            block.insts.insert(i, inst);
+        }
     }
     changed
+}
+
+/// Where a field of bits begins, and its bits.
+fn field(ty: Ty, pos: Option<u64>, len: Option<u64>) -> Option<(u32, u64)> {
+    let (pos, len) = ((pos? & 0xff) as u32, (len? & 0xff) as u32);
+    let bits = 1u64.checked_shl(len).map_or(u64::MAX, |x| x - 1);
+    (pos < ty.bits() && len > 0).then(|| (pos, bits << pos & ty.mask()))
 }
 
 /// By register, whether a sum or a difference reads it.

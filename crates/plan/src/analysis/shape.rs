@@ -216,6 +216,12 @@ impl Shape {
         self
     }
 
+    /// Whether the differences of all lanes are numbers of bits that are zero in the bases: then no sum carries.
+    fn is_apart_from_bases(&self) -> bool {
+        let room = 1i64.checked_shl(self.align.into()).filter(|room| *room > 0).unwrap_or(i64::MAX);
+        (0..self.groups()).map(|g| self.span(g)).all(|(low, high)| low >= 0 && high < room)
+    }
+
     /// Whether all lanes are known to be plain sums without wrapping at `bits`, read as signed or unsigned.
     pub fn no_wrap(&self, bits: u32, signed: bool) -> bool {
         if self.is_uniform() {
@@ -454,7 +460,7 @@ fn product(args: &[Arg], shapes: &[Shape], ty: Ty) -> Option<Shape> {
     None
 }
 
-/// `a & (2^k - 1)` where the bases are multiples of `2^k`: a constant in each lane.
+/// `a & c`: what the constant takes of the bases, and of the differences to them, as long as these have no bits in common.
 fn mask(args: &[Arg], shapes: &[Shape], ty: Ty) -> Option<Shape> {
     for (i, j) in [(0, 1), (1, 0)] {
         let Some(c) = args[j].value else { continue };
@@ -462,14 +468,21 @@ fn mask(args: &[Arg], shapes: &[Shape], ty: Ty) -> Option<Shape> {
         if a.is_uniform() {
             return Some(Shape::UNIFORM.within(0, c.min(a.high), ty));
         }
-        if !(c + 1).is_power_of_two() || c >= 1 << 31 || u32::from(a.align) < (c + 1).trailing_zeros() {
+        // Where the bases have none of the bits that stay, each lane is a constant.
+        let is_known = (c + 1).is_power_of_two() && c < 1 << 31 && u32::from(a.align) >= (c + 1).trailing_zeros();
+        if !is_known && !a.is_apart_from_bases() {
             continue;
         }
         let low = |d: i64| d & c as i64;
         let first = |l: usize| low(a.delta(l / SHORTEST * SHORTEST));
-        if (0..WARP).all(|l| low(a.delta(l)) == first(l) + a.stride * (l % SHORTEST) as i64) {
-            let s = Shape::build(MOST_PIECES, a.stride, 63, |l| ((), first(l)));
-            return Some(Shape { align: 63, ..s }.within(0, c, ty));
+        let stride = low(a.delta(1)) - low(a.delta(0));
+        if (0..WARP).all(|l| low(a.delta(l)) == first(l) + stride * (l % SHORTEST) as i64) {
+            let s = if is_known {
+                Shape { align: 63, ..Shape::build(MOST_PIECES, stride, 63, |l| ((), first(l))) }
+            } else {
+                Shape::build(MOST_PIECES, stride, a.align, |l| (a.group_of(l), first(l)))
+            };
+            return Some(s.within(0, c.min(ty.mask()), ty));
         }
     }
     None
@@ -494,7 +507,7 @@ fn merge(args: &[Arg], shapes: &[Shape], ty: Ty) -> Option<Shape> {
     None
 }
 
-/// `a >> k` where the bases are multiples of `2^k` and no piece crosses one.
+/// `a >> k` where no lane's difference to its base carries over a multiple of `2^k`.
 fn shift_right(args: &[Arg], shapes: &[Shape], int: Int) -> Option<Shape> {
     let (a, k) = (&shapes[0], args[1].value?);
     if k >= u64::from(int.bits()) {
@@ -506,15 +519,17 @@ fn shift_right(args: &[Arg], shapes: &[Shape], int: Int) -> Option<Shape> {
         }
         return Some(Shape::UNIFORM.within(a.low >> k, a.high >> k, int.ty));
     }
-    if u64::from(a.align) < k || !a.no_wrap(int.bits(), int.signed) {
+    let is_apart = a.is_apart_from_bases();
+    if !is_apart && (u64::from(a.align) < k || !a.no_wrap(int.bits(), int.signed)) {
         return None;
     }
     let shifted = |l: usize| a.delta(l) >> k;
     if !(0..WARP).all(|l| shifted(l) == shifted(l / SHORTEST * SHORTEST)) {
         return None;
     }
-    let s = Shape::build(MOST_PIECES, 0, a.align - k as u8, |l| (a.group_of(l), shifted(l)));
-    Some(s.within(a.low >> k, a.high >> k, int.ty))
+    let s = Shape::build(MOST_PIECES, 0, a.align.saturating_sub(k as u8), |l| (a.group_of(l), shifted(l)));
+    let is_negative = int.signed && a.high > int.ty.mask() >> 1;
+    Some(if is_negative { s.within(0, int.ty.mask(), int.ty) } else { s.within(a.low >> k, a.high >> k, int.ty) })
 }
 
 fn extend(a: &Shape, bits: u8, signed: bool, from: Ty, to: Ty, speculate: bool) -> Option<Result> {

@@ -138,8 +138,17 @@ fn a_mask_of_low_bits_needs_aligned_bases() {
     let fours = "pieces of 4 lanes at [0, 0, 0, 0, 0, 0, 0, 0] stride 1";
     assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 3")), fours);
     assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 1")), "varying");
-    // Bits 5 and up wrap with the number of the warp, and 5 is no mask of low bits.
-    assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 63")), "varying");
+    // Bits 5 and up are the same in all lanes: whatever a mask takes of them, no lane carries into them.
+    assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 63")), "linear 1");
+    assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 0xffffffe0")), "uniform");
+    let halves = "pieces of 16 lanes at [0, 16] stride 0";
+    assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 0xfffffff0")), halves);
+    // So it is with the number of a thread in the grid, and where a row of many threads is cut out of it.
+    let index = format!("{TID_AND_PARAM}v3:b32 = shl.b32 v2, 8\nv4:b32 = add.b32 v0, v3\n");
+    assert_eq!(last(ROW, &format!("{index}v5:b32 = and.b32 v4, 127")), "linear 1");
+    assert_eq!(last(ROW, &format!("{index}v5:b32 = shr.s32 v4, 7")), "uniform");
+    assert_eq!(last(ROW, &format!("{index}v5:b32 = shr.u32 v4, 4")), "pieces of 16 lanes at [0, 1] stride 0");
+    // 0, 1, 0, 1, 4, 5 and so on: not even within four lanes.
     assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 5")), "varying");
     // A base that nothing is known of carries into the low bits somewhere.
     assert_eq!(last(ROW, &format!("{TID_AND_PARAM}v3:b32 = add.b32 v0, v2\nv4:b32 = and.b32 v3, 31")), "varying");

@@ -9,7 +9,8 @@ use handloom_ir::types::{Cmp, Int, Sreg, Ty};
 use handloom_plan::Plan;
 use iced_x86::{Code, Register};
 
-use super::{FRAME_WORDS, Head, reg, tid_step};
+use super::courses::tid_step;
+use super::{FRAME_WORDS, Head, reg};
 use crate::asm::{Label, low32};
 use crate::emit::*;
 
