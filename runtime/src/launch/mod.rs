@@ -242,6 +242,7 @@ impl PreparedLaunch {
                 .then(|| Arc::new(Printer::new(function.module.device().sink(config.output.as_ref())))),
             recompile: Arc::default(),
             threads: if config.check.is_some() || by_interpreter { 1 } else { threads(config.threads) },
+            clears_local: config.check.is_some() && audited::keeps_local(function, config),
             audit: None,
             undo: None,
             unread: None,

@@ -224,3 +224,56 @@ again:
     assert!(report.trap().waiters.iter().all(|w| w.what == what && w.count == 32), "{:?}", report.trap().waiters);
     assert_eq!(report.trap().waiters.len(), 2);
 }
+
+/// Words that three blocks of a checked launch leave, each thread its own: what nobody wrote of a variable in local memory, before it writes it. An unchecked
+/// launch has written the same memory before.
+fn left_in_local_memory(checks: &str, engine: Engine, words: u32) -> Vec<u32> {
+    let bytes = 4 * words;
+    let text = format!(
+        "{HEAD}
+.visible .entry stays(.param .u64 out, .param .u32 at)
+{{
+    .local .align 4 .b8 kept[{bytes}];
+    .reg .b64 %rd<6>; .reg .b32 %r<6>;
+    ld.param.u64 %rd1, [out];
+    ld.param.u32 %r1, [at];
+    cvt.u64.u32 %rd2, %r1;
+    mov.u64 %rd3, kept;
+    add.u64 %rd3, %rd3, %rd2;
+    ld.local.u32 %r2, [%rd3];
+    mov.u32 %r3, 7;
+    st.local.u32 [%rd3], %r3;
+    mov.u32 %r4, %tid.x;
+    mov.u32 %r5, %ctaid.x;
+    mad.lo.u32 %r4, %r5, 40, %r4;
+    mul.wide.u32 %rd4, %r4, 4;
+    add.u64 %rd4, %rd4, %rd1;
+    st.global.u32 [%rd4], %r2;
+    ret;
+}}
+"
+    );
+    let device = Device::new().unwrap();
+    let module = Module::from_text(&device, "k.ptx", &text).unwrap();
+    let function = module.function(Some("stays")).unwrap();
+    let out = device.copy_of(&[1; 480]).unwrap();
+    let args = [Arg::from(&out), Arg::from(bytes - 4)];
+    let plain = LaunchConfig { engine, ..LaunchConfig::new([3, 1, 1], [40, 1, 1]) };
+    let _ = launch(&function, &plain, &args).unwrap();
+    let check = Some(CheckConfig { checks: Checks::parse(checks).unwrap(), ..CheckConfig::default() });
+    let _ = launch(&function, &LaunchConfig { check, ..plain }, &args).unwrap();
+    out.to_vec().chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect()
+}
+
+#[test]
+fn what_nobody_wrote_in_local_memory_is_the_same_in_every_launch() {
+    // 64 bytes for each thread, and so many that pages are given back.
+    for words in [16, 16384] {
+        for (checks, engine) in ["memory", "race", "memory,init,race,sync"]
+            .into_iter()
+            .flat_map(|checks| [(checks, Engine::Jit), (checks, Engine::Interp)])
+        {
+            assert_eq!(left_in_local_memory(checks, engine, words), [0; 120], "{checks}, {engine:?}, {words}");
+        }
+    }
+}
