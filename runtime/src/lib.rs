@@ -34,6 +34,7 @@ mod engine;
 mod error;
 mod finding;
 mod grid;
+mod heap;
 mod kept;
 mod launch;
 mod lock;
