@@ -145,6 +145,30 @@ fn graphs_and_streams_that_are_gone() {
     assert!(ended.status == Some(1) && ended.says(&[text]) && ended.times("race: ") == 1, "{}", ended.err);
 }
 
+/// `cudaMemcpy` inside the device does not let the host wait (API synchronization behavior), so that other streams may come before it.
+#[test]
+fn copies_inside_the_device() {
+    let ended = exec(&["--check=race"], &faults(true), "copied inside");
+    let texts = ["race: nothing orders the ", "  write  cuMemcpyDtoD  ", "  read   ld.global.u32  "];
+    assert!(ended.status == Some(1) && ended.says(&texts) && ended.times("race: ") == 1, "{}", ended.err);
+    let ended = exec(&["--check"], &faults(true), "copied inside and waited for");
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn memory_that_another_call_frees() {
+    let ended = exec(&["--check=memory"], &faults(true), "freed otherwise");
+    let texts = [
+        "out_of_bounds: a free that the program asked for is refused: ",
+        " is memory that `cudaFree` or `cuMemFree` frees",
+    ];
+    assert!(
+        ended.status == Some(1) && ended.says(&texts) && ended.says(&["  free   cuMemFreeHost  "]),
+        "{}",
+        ended.err
+    );
+}
+
 #[test]
 fn copies_of_what_nobody_wrote() {
     let ended = exec(&["--check=init"], &faults(true), "unwritten");

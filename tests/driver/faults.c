@@ -204,6 +204,20 @@ int main(int n, char **words) {
         OK(cuStreamWaitEvent(t, event, 0));
         launch("get", 1, 32, t, b, a + 128);
     }
+    // The host waits for no copy inside the device, and for a free only if it is one of such memory.
+    IS("copied inside") {
+        OK(cuCtxSynchronize());
+        OK(cuMemcpyDtoD_v2(a, b, 256));
+        launch("get", 1, 64, t, a, c = memory());
+    }
+    IS("copied inside and waited for") {
+        OK(cuCtxSynchronize());
+        OK(cuMemcpyDtoD_v2(a, b, 256));
+        launch("get", 1, 64, 0, a, c = memory());
+        OK(cuCtxSynchronize());
+        launch("get", 1, 64, t, a, c);
+    }
+    IS("freed otherwise") EXPECT(1, cuMemFreeHost((void *)a));
     // A stream that is gone has work under way until somebody has waited for it.
     IS("gone") {
         launch("put", 1, 64, s, a, b);
