@@ -278,6 +278,14 @@ pub(crate) fn unwritten(found: &Use, memory: &Memory, grid: &Grid, bindings: &[B
     Finding { pairs: found.times, ..Finding::new("uninitialised", found.class.word(), message, (first, second), data) }
 }
 
+/// Whether something asynchronous does it: who comes after the thread that began it need not come after it.
+fn is_copied(site: &Site) -> bool {
+    match site.proxy {
+        Proxy::Unsaid | Proxy::Async => true,
+        Proxy::Generic | Proxy::TensorMap => false,
+    }
+}
+
 fn fix(race: &Race) -> Option<&'static str> {
     match race.class {
         Class::MissingProxyFence if race.second.site.proxy == Proxy::TensorMap => {
@@ -295,6 +303,9 @@ fn fix(race: &Race) -> Option<&'static str> {
         Class::Unordered if [race.first, race.second].iter().all(|place| place.site.order == Order::Volatile) => {
             Some("order them by atomics, or count `volatile` as the manual does (`--check-volatile`)")
         }
+        Class::Unordered if [race.first, race.second].iter().any(|place| is_copied(&place.site)) => Some(
+            "order the access before what is asynchronous is begun, or after a wait for it: for its group in its thread, or at its `mbarrier` object",
+        ),
         Class::SameValue | Class::Unordered => None,
     }
 }

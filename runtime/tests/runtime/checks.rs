@@ -165,10 +165,10 @@ fn volatile_flags_count_as_asked_for() {
     }
 }
 
-/// What to do about lanes that write one word: nothing can be put between what one statement does.
+/// What to do about lanes that write one word: nothing can be put between what one statement does. And about copies, for which a barrier is not enough.
 #[test]
 fn hints_fit_what_lanes_do() {
-    let fix_of = |body: &str| {
+    let fix_of = |class: &str, body: &str| {
         let device = Device::new().unwrap();
         let text = format!(
             "{HEAD}\n.visible .entry k(.param .u64 p) {{ .reg .b64 %rd; .reg .b32 %r<3>; ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x;\n{body}\nret; }}"
@@ -178,14 +178,23 @@ fn hints_fit_what_lanes_do() {
         let config = LaunchConfig::new([1, 1, 1], [32, 1, 1]).checked(Check::ALL);
         let report = launch(&module.function(None).unwrap(), &config, &[Arg::from(&buffer)]).unwrap();
         let [found] = report.findings() else { panic!("{body}: {:?}", report.findings()) };
-        assert_eq!(found.class, "same_warp");
+        assert_eq!(found.class, class);
         found.fix.unwrap().to_string()
     };
-    assert!(fix_of("st.global.u32 [%rd], %r1;").starts_with("let one lane write or use an atomic"));
+    assert!(fix_of("same_warp", "st.global.u32 [%rd], %r1;").starts_with("let one lane write or use an atomic"));
     let two =
         "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd, %rd2; st.global.u32 [%rd3], %r1; ld.global.u32 %r2, [%rd+4];";
     let two = two.replace("mul.wide", ".reg .b64 %rd2; .reg .b64 %rd3; mul.wide");
-    assert_eq!(fix_of(&two), "put a `bar.warp.sync` between them");
+    assert_eq!(fix_of("same_warp", &two), "put a `bar.warp.sync` between them");
+    // Lane 0 waits for its copy after it has met the others.
+    let copy = "
+        .shared .align 16 .b32 s[4]; .reg .pred %p; setp.eq.u32 %p, %r1, 0;
+        @%p cp.async.ca.shared.global [s], [%rd], 16;
+        bar.warp.sync -1;
+        @%p cp.async.wait_all;
+        @!%p ld.shared.u32 %r2, [s];";
+    let fix = fix_of("unordered", copy);
+    assert!(fix.contains("after a wait for it: for its group in its thread"), "{fix}");
 }
 
 /// 64 threads arrive at an object that expects 65, and wait for the phase.
