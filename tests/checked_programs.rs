@@ -119,6 +119,56 @@ fn memory_in_the_order_of_another_stream() {
     }
 }
 
+/// Nodes of a graph come in the order of its edges, and launches of one executable graph one after the other (`cuGraphLaunch`); a stream that is gone has its
+/// work done all the same.
+#[test]
+fn graphs_and_streams_that_are_gone() {
+    for mode in ["graph", "gone and waited for"] {
+        let ended = exec(&["--check"], &faults(true), mode);
+        assert_eq!((ended.status, ended.out.as_str(), ended.err.as_str()), (Some(0), "ok\n", ""), "{mode}");
+    }
+    let ended = exec(&["--check"], &faults(true), "graph forks");
+    let texts = [
+        "race: nothing orders the read of an allocation+0 and its write in another node of the graph [unordered]",
+        "  read   ld.global.u32  ",
+        "  write  st.global.u32  ",
+        "  fix    let one node of the graph depend on the other one",
+    ];
+    assert!(ended.status == Some(1) && ended.says(&texts) && ended.times("race: ") == 1, "{}", ended.err);
+    // A launch reads what a node writes, and writes half of what others read and write.
+    let ended = exec(&["--check"], &faults(true), "graph apart");
+    let texts = ["the read of an allocation+128 and its write in another stream, or by the host", "  seen   3 pairs"];
+    assert!(ended.status == Some(1) && ended.says(&texts), "{}", ended.err);
+    assert!(!ended.says(&["node of the graph"]), "{}", ended.err);
+    let ended = exec(&["--check"], &faults(true), "gone");
+    let text = "nothing orders the write of an allocation+0 and its write in another stream, or by the host";
+    assert!(ended.status == Some(1) && ended.says(&[text]) && ended.times("race: ") == 1, "{}", ended.err);
+}
+
+/// `cudaMemcpy` inside the device does not let the host wait (API synchronization behavior), so that other streams may come before it.
+#[test]
+fn copies_inside_the_device() {
+    let ended = exec(&["--check=race"], &faults(true), "copied inside");
+    let texts = ["race: nothing orders the ", "  write  cuMemcpyDtoD  ", "  read   ld.global.u32  "];
+    assert!(ended.status == Some(1) && ended.says(&texts) && ended.times("race: ") == 1, "{}", ended.err);
+    let ended = exec(&["--check"], &faults(true), "copied inside and waited for");
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn memory_that_another_call_frees() {
+    let ended = exec(&["--check=memory"], &faults(true), "freed otherwise");
+    let texts = [
+        "out_of_bounds: a free that the program asked for is refused: ",
+        " is memory that `cudaFree` or `cuMemFree` frees",
+    ];
+    assert!(
+        ended.status == Some(1) && ended.says(&texts) && ended.says(&["  free   cuMemFreeHost  "]),
+        "{}",
+        ended.err
+    );
+}
+
 #[test]
 fn copies_of_what_nobody_wrote() {
     let ended = exec(&["--check=init"], &faults(true), "unwritten");

@@ -9,8 +9,8 @@ use handloom_tests::{coverage, filetest};
 
 /// Files and folders of `runtime/src` from the bottom up: each uses only itself and those before it.
 const RUNTIME: &[&str] = &[
-    "words", "error", "finding", "lock", "run", "memory", "kept", "device", "module", "children", "grid", "warp",
-    "rows", "sched", "engine", "trap", "launch", "stream",
+    "words", "error", "finding", "heap", "lock", "run", "memory", "kept", "device", "module", "children", "grid",
+    "warp", "rows", "sched", "engine", "trap", "launch", "stream",
 ];
 
 /// What only tests of a crate may use beside its own packages.

@@ -9,6 +9,7 @@ use std::time::Instant;
 use handloom_plan::Host;
 
 use crate::error::NoRoom;
+use crate::heap::KernelHeap;
 use crate::kept::CodeCache;
 use crate::lock::lock;
 use crate::memory::access::{fill_words, read_words, write_words};
@@ -41,6 +42,8 @@ pub(crate) struct DeviceInner {
     /// Pools that no launch uses, by number of threads; one is made when a launch finds none.
     pools: Mutex<BTreeMap<usize, Vec<rayon::ThreadPool>>>,
     grids: AtomicU64,
+    /// What kernels of checked launches allocated and freed.
+    pub(crate) heap: Mutex<KernelHeap>,
     /// Code that its modules share.
     pub(crate) code: CodeCache,
     /// Those that keep memory for launches to come, the oldest first.
@@ -79,6 +82,7 @@ impl Device {
                 output: Mutex::default(),
                 pools: Mutex::default(),
                 grids: AtomicU64::new(1),
+                heap: Mutex::default(),
                 code: code.clone(),
                 resting: Mutex::default(),
                 start: Instant::now(),

@@ -109,6 +109,8 @@ pub(crate) struct Grid {
     pub(crate) recompile: Arc<Recompile>,
     /// Host threads.
     pub(crate) threads: usize,
+    /// Blocks of compiled code start with local memory that reads as zero.
+    pub(crate) clears_local: bool,
     /// Who is told what threads do, of a checked launch that runs.
     pub(crate) audit: Option<SharedAudit>,
     /// What it has written, if it may have to be run again by the interpreter because code cannot tell all that its check asks for.

@@ -34,6 +34,7 @@ mod engine;
 mod error;
 mod finding;
 mod grid;
+mod heap;
 mod kept;
 mod launch;
 mod lock;
@@ -71,5 +72,5 @@ pub use memory::{
 };
 pub use module::{Function, LoadError, Module, front, type_of};
 pub use run::{Backend, Beside, Progress, Sink, StopHandle, Tier, Trace, Traced};
-pub use stream::{Context, Event, Pending, Stream, StreamError};
+pub use stream::{Context, Event, InParts, Mark, Pending, Stream, StreamError};
 pub use trap::TrapReport;

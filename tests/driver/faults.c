@@ -26,7 +26,15 @@ static const char FAULTS[] =
     "mov.u32 %r1, %ctaid.x; atom.relaxed.gpu.global.exch.b32 %r2, [%d0], %r1;\nsetp.eq.u32 %p, %r2, 1;\n@%p trap;\nret;\n}\n"
     ".visible .entry endless" HEAD "again:\natom.relaxed.gpu.global.add.u32 %r1, [%d0], 1;\nsetp.ne.u32 %p, %r1, 0xffffffff;\n@%p bra again;\nret;\n}\n";
 
+typedef struct {
+    CUfunction func;
+    unsigned grid[3], block[3], shared;
+    void **params, **extra;
+    void *kernel, *context;
+} KernelNode;
+
 CUresult cuGetExportTable(const void **table, const void *id);
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const KernelNode *);
 
 static CUmodule module;
 
@@ -47,6 +55,31 @@ static CUstream stream(void) {
     CUstream s;
     OK(cuStreamCreate(&s, 1));
     return s;
+}
+
+// A node of a graph that launches a kernel of 64 threads.
+static CUgraphNode node(CUgraph graph, const char *kernel, const CUgraphNode *after, size_t n, CUdeviceptr a, CUdeviceptr b) {
+    CUgraphNode made;
+    void *params[] = {&a, &b};
+    KernelNode what = {.grid = {1, 1, 1}, .block = {64, 1, 1}, .params = params};
+    OK(cuModuleGetFunction(&what.func, module, kernel));
+    OK(cuGraphAddKernelNode_v2(&made, graph, after, n, &what));
+    return made;
+}
+
+// A kernel writes `a`, two read it into `b` and `c`, and one writes `a` again: after both, or only after the first.
+static CUgraphExec fork_and_join(CUdeviceptr a, CUdeviceptr b, CUdeviceptr c, int joins_both) {
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode nodes[3];
+    OK(cuGraphCreate(&graph, 0));
+    nodes[0] = node(graph, "put", 0, 0, a, b);
+    nodes[1] = node(graph, "get", nodes, 1, a, b);
+    nodes[2] = node(graph, "get", nodes, 1, a, c);
+    node(graph, "put", nodes + 1, joins_both ? 2 : 1, a, b);
+    OK(cuGraphInstantiate_v2(&exec, graph, 0, 0, 0));
+    OK(cuGraphDestroy(graph));
+    return exec;
 }
 
 static void give_back(CUdeviceptr p) { OK(cuMemFree_v2(p)); }
@@ -147,6 +180,62 @@ int main(int n, char **words) {
         launch("put", 1, 64, t, c, b);
         OK(cuCtxSynchronize());
         OK(cuMemFreeAsync(c, s));
+    }
+    if (strstr(mode, "graph") || strstr(mode, "gone")) OK(cuCtxSynchronize());
+    // An executable graph comes after all launches of it before, in whatever stream.
+    IS("graph") {
+        CUgraphExec exec = fork_and_join(a, b, c = memory(), 1);
+        launch("put", 1, 64, s, b, a);
+        OK(cuEventRecord(event, s));
+        OK(cuStreamWaitEvent(t, event, 0));
+        for (int i = 0; i < 4; i++) OK(cuGraphLaunch(exec, i & 1 ? s : t));
+        launch("put", 1, 64, s, c, b);
+        OK(cuGraphLaunch(exec, s));
+        OK(cuEventRecord(event, s));
+        OK(cuStreamWaitEvent(t, event, 0));
+        launch("get", 1, 64, t, c, b);
+        OK(cuStreamSynchronize(t));
+        launch("get", 1, 64, 0, b, c);
+    }
+    IS("graph forks") OK(cuGraphLaunch(fork_and_join(a, b, memory(), 0), s));
+    IS("graph apart") {
+        OK(cuEventRecord(event, s));
+        OK(cuGraphLaunch(fork_and_join(a, b, memory(), 1), s));
+        OK(cuStreamWaitEvent(t, event, 0));
+        launch("get", 1, 32, t, b, a + 128);
+    }
+    // The host waits for no copy inside the device, and for a free only if it is one of such memory.
+    IS("copied inside") {
+        OK(cuCtxSynchronize());
+        OK(cuMemcpyDtoD_v2(a, b, 256));
+        launch("get", 1, 64, t, a, c = memory());
+    }
+    IS("copied inside and waited for") {
+        OK(cuCtxSynchronize());
+        OK(cuMemcpyDtoD_v2(a, b, 256));
+        launch("get", 1, 64, 0, a, c = memory());
+        OK(cuCtxSynchronize());
+        launch("get", 1, 64, t, a, c);
+    }
+    IS("freed otherwise") EXPECT(1, cuMemFreeHost((void *)a));
+    // A stream that is gone has work under way until somebody has waited for it.
+    IS("gone") {
+        launch("put", 1, 64, s, a, b);
+        OK(cuStreamDestroy_v2(s));
+        launch("put", 1, 64, t, a, b);
+    }
+    IS("gone and waited for") {
+        launch("put", 1, 64, s, a, b);
+        OK(cuEventRecord(event, s));
+        OK(cuStreamDestroy_v2(s));
+        OK(cuStreamWaitEvent(t, event, 0));
+        launch("put", 1, 64, t, a, b);
+        OK(cuStreamDestroy_v2(t));
+        OK(cuCtxSynchronize());
+        OK(cuStreamCreate(&s, 0));
+        launch("put", 1, 64, s, a, b);
+        OK(cuStreamDestroy_v2(s));
+        launch("get", 1, 64, 0, a, b);
     }
     int is_racy = !strcmp(mode, "racy and endless") || !strcmp(mode, "racy and waiting");
     if (is_racy) {

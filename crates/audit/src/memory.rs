@@ -65,7 +65,7 @@ pub struct Memory {
     live: BTreeMap<u64, Block>,
     ended: BTreeMap<u64, Block>,
     /// Memory of earlier launches that was freed.
-    freed_before: Vec<u64>,
+    freed_before: Vec<(u64, Step)>,
     strays: Vec<Stray>,
     by_place: HashMap<(Span, Option<usize>, Does), usize>,
 }
@@ -86,7 +86,7 @@ impl Memory {
     pub fn free(&mut self, addr: u64, freed: Step) {
         match self.live.remove(&addr) {
             Some(block) => drop(self.ended.insert(addr, Block { freed: Some(freed), ..block })),
-            None => self.freed_before.push(addr),
+            None => self.freed_before.push((addr, freed)),
         }
     }
 
@@ -102,8 +102,13 @@ impl Memory {
         self.live.values()
     }
 
-    /// First addresses of memory that others had allocated and that was freed.
-    pub fn freed_before(&self) -> &[u64] {
+    /// What was allocated and freed, as long as it is not other memory.
+    pub fn ended(&self) -> impl Iterator<Item = &Block> {
+        self.ended.values()
+    }
+
+    /// First addresses of memory that others had allocated and that was freed, and where that was.
+    pub fn freed_before(&self) -> &[(u64, Step)] {
         &self.freed_before
     }
 
@@ -140,6 +145,6 @@ mod tests {
         memory.allocate(72, 16, step);
         assert!(memory.find(64).is_none());
         memory.free(400, step);
-        assert_eq!((memory.live().count(), memory.freed_before()), (1, &[400][..]));
+        assert_eq!((memory.live().count(), memory.freed_before()), (1, &[(400, step)][..]));
     }
 }

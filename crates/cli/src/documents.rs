@@ -192,8 +192,13 @@ pub fn junit(cases: &[Case], findings: &[&Finding]) -> String {
         }
     }
     for f in findings {
-        let at = f.first.source.clone().unwrap_or_else(|| (f.first.file.clone(), f.first.line));
-        let name = escape(&format!("{} {}:{}", f.class, at.0, at.1));
+        // Both places, as two findings may have one of them in common.
+        let places: Vec<String> = std::iter::once(&f.first)
+            .chain(&f.second)
+            .map(|at| at.source.clone().unwrap_or_else(|| (at.file.clone(), at.line)))
+            .map(|(file, line)| format!("{file}:{line}"))
+            .collect();
+        let name = escape(&format!("{} {}", f.class, places.join(" ")));
         let _ = writeln!(
             out,
             "<testcase classname=\"{}\" name=\"{name}\"><failure type=\"{}/{}\" message=\"{}\">{}</failure></testcase>",

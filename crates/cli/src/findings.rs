@@ -70,8 +70,8 @@ pub struct Collected {
     seeds: usize,
     seed: u64,
     suppressions: Suppressions,
-    /// How many findings are not told.
-    suppressed: usize,
+    /// Findings that are not told, one for each pair of places.
+    suppressed: Vec<Finding>,
     /// Memory that kernels allocated and that nobody freed yet, with the seed.
     allocated: BTreeMap<u64, (Allocated, u64)>,
     cases: Vec<Case>,
@@ -176,11 +176,18 @@ impl Collected {
     /// Adds a finding of the last launch.
     pub fn find(&mut self, finding: Finding, seed: u64) {
         if self.suppressions.has(&finding) {
-            self.suppressed += 1;
+            self.suppress(finding);
             return;
         }
         let launches = BTreeSet::from([self.launches]);
         self.add_found(Found { finding, seed, launches, seeds: 1 }, 0);
+    }
+
+    /// Leaves a finding out.
+    fn suppress(&mut self, finding: Finding) {
+        if !self.suppressed.iter().any(|known| known.is_same(&finding)) {
+            self.suppressed.push(finding);
+        }
     }
 
     /// Counts a finding for its pair of places. `seeds`: with how many seeds more it was seen.
@@ -214,7 +221,7 @@ impl Collected {
             }
         }
         self.cases.extend(other.cases);
-        self.suppressed += other.suppressed;
+        other.suppressed.into_iter().for_each(|finding| self.suppress(finding));
         self.unchecked.extend(other.unchecked);
         self.missed.extend(other.missed);
         self.launches += other.launches;
@@ -260,8 +267,9 @@ impl Collected {
         if hidden > 0 && out.format == Format::Human {
             out.note(&format!("{hidden} more finding{} not shown; `--print-limit N` shows more", s(hidden)));
         }
-        if self.suppressed > 0 && out.format == Format::Human {
-            out.note(&format!("{} finding{} left out by suppressions", self.suppressed, s(self.suppressed)));
+        let suppressed = self.suppressed.len();
+        if suppressed > 0 && out.format == Format::Human {
+            out.note(&format!("{suppressed} finding{} left out by suppressions", s(suppressed)));
         }
         for why in self.unchecked.iter().collect::<BTreeSet<_>>() {
             out.error(&format!("the check ended before the launch did, and there may be more to find: {why}"));

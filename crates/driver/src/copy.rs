@@ -145,6 +145,17 @@ impl Copy {
         (matches!(self.to_place, Place::Device(_)), matches!(self.from_place, Place::Device(_)))
     }
 
+    /// Whether it goes from memory of a device to memory of the same one, neither of which the host can use.
+    fn stays_in_device(&self) -> bool {
+        let is_of_device = |address| {
+            let found = process().ok().and_then(|process| process.memory.find(address));
+            found.is_some_and(|a| matches!(a.kind, Use::Device | Use::Pool(_)))
+        };
+        let is_same =
+            matches!((&self.to_place, &self.from_place), (Place::Device(a), Place::Device(b)) if Arc::ptr_eq(a, b));
+        is_same && is_of_device(self.to.address) && is_of_device(self.from.address)
+    }
+
     /// Whether it touches memory of the process that no device owns.
     fn is_pageable(&self) -> bool {
         matches!(self.to_place, Place::Host) || matches!(self.from_place, Place::Host)
@@ -289,6 +300,10 @@ impl Copy {
         stream.refuse_capture()?;
         if stream.is_legacy() {
             crate::capture::refuse_implicit(ctx)?;
+        }
+        if self.stays_in_device() && !ctx.rt.touched(|| self.touched()).is_empty() {
+            // The host does not wait for such copies (API synchronization behavior). It makes no difference but to who looks at the order of work.
+            return crate::stream::submit(ctx, stream, Op::Copy(self.clone()));
         }
         let ready = stream.rt().synchronize();
         ctx.print();

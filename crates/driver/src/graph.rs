@@ -8,6 +8,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use handloom_runtime::Mark;
+
 use crate::code::{Code, Result};
 use crate::condition::Condition;
 use crate::context::Ctx;
@@ -484,6 +486,8 @@ pub struct GraphExec {
     /// Handle of the context that it was made in.
     pub ctx: u64,
     steps: Mutex<Vec<Step>>,
+    /// Where its last launch ends: each comes after all before it, in whatever stream.
+    last: Mutex<Option<Mark>>,
     /// Objects of the program that it refers to.
     objects: Arc<References>,
 }
@@ -493,6 +497,18 @@ struct Step {
     number: usize,
     op: Op,
     is_enabled: bool,
+    /// The steps that come before it.
+    after: Vec<usize>,
+}
+
+/// The steps of nodes in their order.
+fn steps_of(order: Vec<(usize, Node)>) -> Result<Vec<Step>> {
+    let turns: BTreeMap<usize, usize> = order.iter().enumerate().map(|(turn, (number, _))| (*number, turn)).collect();
+    let step = |(number, node): (usize, Node)| {
+        let after = node.after.iter().filter_map(|n| turns.get(n).copied()).collect();
+        Ok(Step { number, op: node.op.resolved()?, is_enabled: true, after })
+    };
+    order.into_iter().map(step).collect()
 }
 
 impl GraphExec {
@@ -501,12 +517,11 @@ impl GraphExec {
     /// # Errors
     /// Its edges make a circle, or a launch is wrong.
     pub fn new(graph: &Graph, ctx: &Ctx) -> Result<GraphExec> {
-        let order = graph.order()?;
-        let step = |(number, node): (usize, Node)| Ok(Step { number, op: node.op.resolved()?, is_enabled: true });
-        let steps = order.into_iter().map(step).collect::<Result<Vec<Step>>>()?;
+        let steps = steps_of(graph.order()?)?;
         steps.iter().try_for_each(|step| step.op.ready(ctx, false))?;
-        let (id, steps) = (next_id(), Mutex::new(steps));
-        Ok(GraphExec { id, graph: graph.handle, ctx: ctx.handle, steps, objects: Arc::new(graph.objects.for_copy()) })
+        let (id, steps, last) = (next_id(), Mutex::new(steps), Mutex::default());
+        let objects = Arc::new(graph.objects.for_copy());
+        Ok(GraphExec { id, graph: graph.handle, ctx: ctx.handle, steps, last, objects })
     }
 
     fn steps(&self) -> MutexGuard<'_, Vec<Step>> {
@@ -531,10 +546,21 @@ impl GraphExec {
         if stream.is_legacy() {
             crate::capture::refuse_implicit(ctx)?;
         }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().map_or(Ok(()), |mark| ctx.result(stream.rt().wait_for_mark(mark)))?;
         for (handle, value) in conditions.iter().filter_map(|c| Some((c.handle, c.begins_with()?))) {
             ctx.result(stream.rt().memory(move |memory| Ok(memory.write(handle, &value.to_le_bytes())?)))?;
         }
-        steps.iter().filter(|s| s.is_enabled).try_for_each(|s| s.op.enqueue(ctx, stream))?;
+        let is_line = steps.iter().enumerate().skip(1).all(|(turn, step)| step.after.contains(&(turn - 1)));
+        let parts = if is_line { None } else { stream.rt().parts() };
+        for step in steps.iter() {
+            parts.iter().for_each(|parts| parts.next(&step.after));
+            if step.is_enabled {
+                step.op.enqueue(ctx, stream)?;
+            }
+        }
+        drop(parts);
+        *last = Some(stream.rt().mark());
         if self.objects.is_empty() {
             return Ok(());
         }

@@ -347,7 +347,7 @@ pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
         return ipc::close(address, |kind| matches!(kind, Use::ForeignPool(_)));
     }
     let gpu = process.gpu(found.ordinal)?;
-    let a = process.memory.take(address, is)?;
+    let a = process.memory.take(address, is).inspect_err(|_| tell_other_call(process, gpu, &found))?;
     note_free(process, address);
     if let Some(ctx) = process.contexts.get(a.ctx) {
         // Work that was given before may still use it. Whether that fails is told by another call.
@@ -360,6 +360,25 @@ pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
 fn note_free(process: &Process, address: u64) {
     if process.config.checks(Check::Memory) || process.config.leaks {
         process.calls.frees(address);
+    }
+}
+
+/// Tells a check that a call frees memory that is there, but that other calls free.
+fn tell_other_call(process: &Process, gpu: &Gpu, found: &Allocated) {
+    if process.memory.find(found.base).is_none() {
+        // Another thread has freed it meanwhile.
+        return;
+    }
+    let by = match found.kind {
+        Use::Device | Use::Managed | Use::Pool(_) | Use::Graph => "`cudaFree` or `cuMemFree`",
+        Use::Host(_) => "`cudaFreeHost` or `cuMemFreeHost`",
+        Use::Mapped(_) => "`cuMemUnmap`",
+        Use::Foreign | Use::ForeignPool(_) => "`cudaIpcCloseMemHandle` or `cuIpcCloseMemHandle`",
+        Use::Array => "`cudaFreeArray` or `cuArrayDestroy`",
+    };
+    if let Found::Live(allocation) = gpu.device.memory().find(found.base) {
+        let why = MemoryError::OtherCall { address: found.base, allocation: Box::new(allocation), by };
+        checked::refused("free", &why);
     }
 }
 

@@ -56,6 +56,11 @@ impl Thread<'_, '_> {
     /// Tells a counter and an audit of bytes that are moved now: as if the thread itself moved them.
     fn tell(&mut self, at: u64, bytes: usize, from: Option<&[u8]>, (does, order): (Does, Order)) {
         self.cta.count_copy(self.span, bytes, self.mem.space(at));
+        self.look_at(at, bytes, from, (does, order));
+    }
+
+    /// Tells an audit of bytes alone.
+    fn look_at(&mut self, at: u64, bytes: usize, from: Option<&[u8]>, (does, order): (Does, Order)) {
         let order = (order, Scope::Sys);
         let Some(witness) = Witness::of(self.cta.audit.as_ref(), &self.cta.env, self.span, does, order) else {
             return;
@@ -129,6 +134,11 @@ impl Reach for Thread<'_, '_> {
         let order = (Order::Weak, Scope::Sys);
         let Some(mut witness) = Witness::of(audit, env, self.span, Does::Write, order) else { return };
         witness.copy(self.thread, from, to, bytes, self.mem.space(to) == StateSpace::Global);
+    }
+
+    fn done_by_now(&mut self, at: u64, bytes: u64, writes: bool) {
+        let does = if writes { Does::Write } else { Does::Read };
+        self.look_at(at, usize::try_from(bytes).unwrap_or(0), None, (does, Order::Weak));
     }
 
     fn act_for(&mut self, who: Option<Who>) {

@@ -13,7 +13,7 @@ use crate::memory::{Space, View};
 use crate::module::local_stride;
 use crate::run::{Beside, Order};
 use crate::sched::grid::{Crew, Finished, Shared, TURNS, Turn, work};
-use crate::sched::{Seats, fill_shared};
+use crate::sched::{Seats, clear_local, fill_shared};
 use crate::warp::KernelMemory;
 
 /// Instructions of a turn, one for each lane: a few milliseconds, so that stop requests are seen soon.
@@ -82,6 +82,10 @@ impl<'m> Interp<'m> {
         }
         // SAFETY: the slab is this unit's.
         unsafe { fill_shared(&env) }
+        if grid.audit.is_some() {
+            // SAFETY: the local memory is this block's.
+            unsafe { clear_local(&env) }
+        }
         self.space.tensors.forget(slab);
         let memory = KernelMemory::new(view, grid, grid.number(unit, rank));
         let mut cta = Cta::new(&grid.module.ir, self.entry, env);

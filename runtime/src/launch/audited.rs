@@ -59,6 +59,11 @@ pub(super) fn begins_what_comes(function: &Function, config: &LaunchConfig) -> b
     untold(function, config).begins
 }
 
+/// Whether threads of compiled code may keep something in local memory.
+pub(super) fn keeps_local(function: &Function, config: &LaunchConfig) -> bool {
+    untold(function, config).keeps_local
+}
+
 /// Whether each access through the address of a variable lies in it, whatever the kernel does: ranges of values say so for the block dimensions of the launch.
 fn stays_in_variables(function: &Function, config: &LaunchConfig) -> bool {
     let module = function.module_of(config);
@@ -176,12 +181,14 @@ fn of_function(ir: &simt::Module, f: &Code, names_own: bool, untold: &mut Untold
                     untold.heap = Some("threads allocate, free or launch");
                 }
                 Op::Stack(_) => {
+                    untold.keeps_local = true;
                     untold.bits = Some("bits that nobody wrote are looked for, and threads take memory of their stack")
                 }
                 Op::Transfer(Transfer::Discard(_)) => {
                     untold.bits = Some("bits that nobody wrote are looked for, and contents of memory are given up")
                 }
                 Op::Shfl(_) => untold.is_own = true,
+                Op::SlotAddr(_) | Op::ArgAddr { .. } => untold.keeps_local = true,
                 _ => {}
             }
             let Some(access) = AccessClass::of(inst) else { continue };

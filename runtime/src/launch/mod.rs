@@ -242,6 +242,7 @@ impl PreparedLaunch {
                 .then(|| Arc::new(Printer::new(function.module.device().sink(config.output.as_ref())))),
             recompile: Arc::default(),
             threads: if config.check.is_some() || by_interpreter { 1 } else { threads(config.threads) },
+            clears_local: config.check.is_some() && audited::keeps_local(function, config),
             audit: None,
             undo: None,
             unread: None,
@@ -587,7 +588,8 @@ impl PreparedLaunch {
         let misuses = misuses.list().iter().filter_map(|m| found::misuse(m, &self.grid, &self.bindings));
         let memory = audit.take_memory().unwrap_or_default();
         let allocated = memory.live().map(|block| found::allocated(block, &self.grid)).collect();
-        let freed = memory.freed_before().to_vec();
+        let freed = memory.freed_before().iter().map(|(address, _)| *address).collect();
+        found::note_heap(&memory, &self.grid);
         let after_free = trap.and_then(|trap| found::after_free(trap, &memory, &self.grid));
         let touched = match self.config.check.is_some_and(|c| c.races.keeps_footprint) {
             false => Arc::default(),

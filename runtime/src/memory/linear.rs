@@ -117,6 +117,15 @@ pub enum MemoryError {
         /// What lies there.
         allocation: Box<Allocation>,
     },
+    /// A free of memory of another kind.
+    OtherCall {
+        /// The address.
+        address: u64,
+        /// The allocation that it begins.
+        allocation: Box<Allocation>,
+        /// The calls that free it.
+        by: &'static str,
+    },
     /// The address or the pitch of a fill is no multiple of the size of its elements.
     Misaligned {
         /// The address or pitch.
@@ -147,6 +156,7 @@ impl MemoryError {
             | MemoryError::PastEnd { .. }
             | MemoryError::NotBase { .. }
             | MemoryError::NotYours { .. }
+            | MemoryError::OtherCall { .. }
             | MemoryError::Misaligned { .. }
             | MemoryError::Pitch { .. }
             | MemoryError::Empty => ErrorKind::InvalidValue,
@@ -163,6 +173,9 @@ impl From<MemoryError> for DriverError {
 impl fmt::Display for MemoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            MemoryError::Nothing { address, bytes: 0 } => {
+                write!(f, "no allocation of the device holds {address:#x}")
+            }
             MemoryError::Nothing { address, bytes } => {
                 write!(f, "{bytes} bytes at {address:#x}: no allocation of the device holds that address")
             }
@@ -176,6 +189,7 @@ impl fmt::Display for MemoryError {
             MemoryError::NotBase { address, allocation: a } => {
                 write!(f, "{address:#x} is byte {} of an allocation: its first address frees it", address - a.base)
             }
+            MemoryError::OtherCall { address, by, .. } => write!(f, "{address:#x} is memory that {by} frees"),
             MemoryError::NotYours { allocation: a } => {
                 let what = match a.kind {
                     AllocKind::Buffer => "a buffer that its owner frees",

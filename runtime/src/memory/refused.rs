@@ -18,7 +18,9 @@ impl MemoryError {
             MemoryError::PastEnd { address, bytes, allocation } => {
                 ("out_of_bounds", "refused", of(allocation, *address, *bytes))
             }
-            MemoryError::NotBase { address, allocation } => ("out_of_bounds", "refused", of(allocation, *address, 0)),
+            MemoryError::NotBase { address, allocation } | MemoryError::OtherCall { address, allocation, .. } => {
+                ("out_of_bounds", "refused", of(allocation, *address, 0))
+            }
             MemoryError::Nothing { .. } => {
                 ("out_of_bounds", "refused", FoundIn { what: "no allocation".into(), ..FoundIn::default() })
             }

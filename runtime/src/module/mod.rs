@@ -116,6 +116,8 @@ pub(crate) struct Untold {
     pub(crate) begins: bool,
     /// Accesses may be to memory that a block or a thread has for itself, or take values of other lanes.
     pub(crate) is_own: bool,
+    /// Threads may keep something in local memory.
+    pub(crate) keeps_local: bool,
     /// The variables that addresses are made from.
     pub(crate) variable: Named,
 }

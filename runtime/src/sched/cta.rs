@@ -20,10 +20,10 @@ use handloom_ir::simt::BarKind;
 use handloom_ir::trap::{TrapKind, WarpTraps, no_such_target};
 use handloom_plan::abi::{BadStop, CtaBlock, CtaCtx, Reason, Stop, TrapSource};
 
-use super::fill_shared;
 use super::grid::Turn;
 use super::seats::Seats;
 use super::sites::Sites;
+use super::{clear_local, fill_shared};
 use crate::grid::{Ended, Grid};
 use crate::memory::{Space, View};
 use crate::module::{Left, ModuleInner, Patience, Program};
@@ -318,6 +318,10 @@ impl CtaRun {
         let stale = host.memory.view.get_mut().refresh();
         // SAFETY: the slab is this cta's.
         unsafe { fill_shared(&host.env) }
+        if grid.clears_local {
+            // SAFETY: as above.
+            unsafe { clear_local(&host.env) }
+        }
         host.memory.view.get_mut().space().tensors.forget(host.env.shared_base);
         if stale {
             self.sites.clear();
@@ -335,12 +339,13 @@ impl CtaRun {
 
     /// Lets code of a cta that was just started go on with up to `most` further ones of the grid.
     #[inline]
-    pub(crate) fn allow(&mut self, most: u64) {
+    pub(crate) fn allow(&mut self, grid: &Grid, most: u64) {
         // SAFETY: tables belong to the program, and are never written.
         let runs_on = unsafe { &*self.host_ref().base_tables }.runs_on;
         let host = self.host_ref();
         let is_alone = host.cluster.is_none() && host.env.late.is_none();
-        let is_simple = runs_on && self.fresh && is_alone && host.env.shared_rules.reserved == 0;
+        let is_kept = !grid.clears_local && host.env.shared_rules.reserved == 0;
+        let is_simple = runs_on && self.fresh && is_alone && is_kept;
         let cta = self.ctx();
         let more = if is_simple { u32::try_from(most).unwrap_or(u32::MAX) } else { 0 };
         cta.more = more;

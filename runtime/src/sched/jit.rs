@@ -132,7 +132,7 @@ impl Crew for Jit<'_> {
         let _turn = self.takes_turns().then(|| lock(&TURNS));
         match unit {
             Unit::One(run) => {
-                run.allow(most);
+                run.allow(self.grid, most);
                 let turn = run.round();
                 (run.passed(), turn)
             }

@@ -1,5 +1,6 @@
 //! What streams of a device share: the error that ends them, the default stream, and the order that it brings.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,8 @@ use handloom_codegen::Failure;
 
 use super::error::StreamError;
 use super::event::Event;
-use super::history::{At, History};
+use super::history::History;
+use super::parts::At;
 use super::queue::{self, Item, Queue};
 use super::stream::{Order, Stream};
 use crate::device::Device;
@@ -33,6 +35,10 @@ type Test = dyn FnMut(&DeviceMemory) -> Result<bool, StreamError> + Send;
 
 /// How often it is looked for.
 const LOOK: Duration = Duration::from_micros(50);
+
+/// Most streams that are gone and whose work may come before what it is held against. Work of older ones counts as waited for, so that only findings are
+/// missed.
+const MOST_GONE: usize = 256;
 
 /// Something that a stream does.
 pub(super) enum Work {
@@ -66,6 +72,8 @@ pub(super) struct Shared {
     has_gates: AtomicBool,
     /// What comes before what, if launches are checked.
     history: OnceLock<Mutex<History>>,
+    /// Then, queues of streams that nobody can name any more, and whose work the host may not have waited for.
+    gone: Mutex<VecDeque<Arc<Queue<Work>>>>,
 }
 
 impl fmt::Debug for Shared {
@@ -129,12 +137,12 @@ impl Shared {
     }
 
     /// Whether it is looked at what comes before what.
-    fn is_watched(&self) -> bool {
+    pub(super) fn is_watched(&self) -> bool {
         self.history.get().is_some()
     }
 
     /// Does something with what comes before what, where that is looked at.
-    fn with_history(&self, act: impl FnOnce(&mut History)) {
+    pub(super) fn with_history(&self, act: impl FnOnce(&mut History)) {
         if let Some(history) = self.history.get() {
             act(&mut lock(history));
         }
@@ -168,6 +176,20 @@ impl Shared {
             let places: Vec<At> = places.iter().map(Place::at).collect();
             history.waited(&places);
         });
+    }
+
+    /// A stream is gone. What it was given still has its place in the order of the default stream, and the host can wait for all work of the context.
+    pub(super) fn left(&self, queue: &Arc<Queue<Work>>) {
+        if !self.is_watched() {
+            return;
+        }
+        let mut gone = lock(&self.gone);
+        gone.push_back(Arc::clone(queue));
+        let oldest = if gone.len() > MOST_GONE { gone.pop_front() } else { None };
+        drop(gone);
+        if let Some(queue) = oldest {
+            self.waited(&[queue.end()]);
+        }
     }
 
     /// What new work of any stream waits for, because somebody said so of the whole context.
@@ -286,8 +308,8 @@ impl Context {
     pub fn new(device: &Device) -> Context {
         let (error, streams) = (OnceLock::new(), Mutex::default());
         let (gates, has_gates) = (Mutex::default(), AtomicBool::new(false));
-        let history = OnceLock::new();
-        let shared = Arc::new(Shared { device: device.clone(), error, streams, gates, has_gates, history });
+        let (history, gone) = (OnceLock::new(), Mutex::default());
+        let shared = Arc::new(Shared { device: device.clone(), error, streams, gates, has_gates, history, gone });
         let default = Arc::new(Stream::new(Arc::clone(&shared), Order::Default));
         Context { shared, default }
     }
@@ -378,6 +400,8 @@ impl Context {
     /// # Errors
     /// Work has failed.
     pub fn synchronize(&self) -> Result<(), StreamError> {
+        // Their queues live until it is noted that they have been waited for.
+        let _gone = std::mem::take(&mut *lock(&self.shared.gone));
         let ends = self.shared.ends();
         wait_for(&ends);
         self.shared.waited(&ends);

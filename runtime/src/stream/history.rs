@@ -1,19 +1,17 @@
 //! Which work of streams comes before which, and what of it touched the same memory without order between the two.
 //!
-//! The manual's rules (*Memory synchronization*, API synchronization): work of a stream comes in its order; recorded events, the default stream and other
-//! places that work waits for bring order between streams; all that the host has waited for comes before what it gives later. Work that the host has
-//! waited for is forgotten: nothing that is still to come can be unordered with it.
+//! The manual's rules (*Memory synchronization*, API synchronization): work of a stream comes in its order, nodes of a graph in that of its
+//! edges; recorded events, the default stream and other places that work waits for bring order between streams; all that the host has waited for comes
+//! before what it gives later. Work that the host has waited for is forgotten: nothing that is still to come can be unordered with it.
 //!
 //! Two pieces of work whose threads may tell each other something by strong accesses are not told, since their order is not looked at thread by thread.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use super::parts::{At, Parts, ROWS};
 use crate::finding::{CheckReport, CheckSink, Finding, Footprint, FoundAt, FoundIn, Touched};
 use crate::memory::DeviceMemory;
-
-/// A place in a queue: its number, and that of the place. Queue 0 is the host.
-pub(super) type At = (u64, u64);
 
 /// By queue: the last place that comes before.
 type Known = BTreeMap<u64, u64>;
@@ -31,12 +29,24 @@ struct Done {
     touched: Arc<Footprint>,
 }
 
+/// A place that the host has not waited for.
+struct Moment {
+    /// By which name others know it.
+    at: At,
+    /// What comes before it.
+    known: Arc<Known>,
+}
+
 /// What is known of the work of a context.
 pub(super) struct History {
     sink: CheckSink,
     host: Known,
-    /// What comes before each place that the host has not waited for.
-    moments: HashMap<At, Arc<Known>>,
+    /// The places that the host has not waited for.
+    moments: HashMap<At, Moment>,
+    /// By queue: the parts that it is given just now.
+    parts: HashMap<u64, Parts>,
+    /// The rows that parts of a queue have.
+    rows: HashMap<(u64, usize), u64>,
     done: Vec<Done>,
     ranges: usize,
 }
@@ -48,30 +58,54 @@ fn learn(to: &mut Known, (queue, number): At) {
 
 impl History {
     pub(super) fn new(sink: CheckSink) -> History {
-        History { sink, host: Known::new(), moments: HashMap::new(), done: Vec::new(), ranges: 0 }
-    }
-
-    fn before(&self, at: At) -> Option<&Arc<Known>> {
-        self.moments.get(&at)
+        let (moments, parts, rows) = (HashMap::new(), HashMap::new(), HashMap::new());
+        History { sink, host: Known::new(), moments, parts, rows, done: Vec::new(), ranges: 0 }
     }
 
     /// All that comes before a place, itself among it.
     fn join(&self, to: &mut Known, at: At) {
-        self.before(at)
-            .into_iter()
-            .flat_map(|known| known.iter())
-            .for_each(|(queue, number)| learn(to, (*queue, *number)));
-        learn(to, at);
+        match self.moments.get(&at) {
+            Some(moment) => {
+                moment.known.iter().for_each(|(queue, number)| learn(to, (*queue, *number)));
+                learn(to, moment.at);
+            }
+            None => learn(to, at),
+        }
+    }
+
+    /// A queue is given parts from now on, until [`end_parts`](Self::end_parts): each after some of those before it.
+    pub(super) fn begin_parts(&mut self, end: At) {
+        self.parts.insert(end.0, Parts::new(end));
+    }
+
+    /// What a queue is given from now on is its next part, or comes after all parts.
+    pub(super) fn next_part(&mut self, queue: u64, after: Option<&[usize]>) {
+        match (self.parts.get_mut(&queue), after) {
+            (Some(parts), Some(after)) => parts.next(after),
+            (Some(parts), None) => parts.end(),
+            (None, _) => {}
+        }
+    }
+
+    /// A queue has been given all parts, and something after them.
+    pub(super) fn end_parts(&mut self, queue: u64) {
+        self.parts.remove(&queue);
     }
 
     /// The host puts work at a place, also to be done after others.
     pub(super) fn put(&mut self, at: At, after: &[At]) {
         let mut known = self.host.clone();
-        if at.1 > 1 {
-            self.join(&mut known, (at.0, at.1 - 1));
-        }
-        after.iter().for_each(|place| self.join(&mut known, *place));
-        self.moments.insert(at, Arc::new(known));
+        let (before, row) = match self.parts.get_mut(&at.0) {
+            Some(parts) => parts.put(at),
+            None => (vec![(at.0, at.1 - 1)], None),
+        };
+        let before = before.iter().filter(|(_, number)| *number > 0);
+        before.chain(after).for_each(|place| self.join(&mut known, *place));
+        let name = row.map_or(at, |row| {
+            let next = ROWS + self.rows.len() as u64;
+            (*self.rows.entry((at.0, row)).or_insert(next), at.1)
+        });
+        self.moments.insert(at, Moment { at: name, known: Arc::new(known) });
     }
 
     /// The host has waited for places.
@@ -79,11 +113,11 @@ impl History {
         let mut host = self.host.clone();
         places.iter().for_each(|place| self.join(&mut host, *place));
         let is_open = |(queue, number): At| host.get(&queue).is_none_or(|known| *known < number);
-        self.moments.retain(|at, _| is_open(*at));
+        self.moments.retain(|_, moment| is_open(moment.at));
         // What was given before this wait and is still under way may be unordered with what has been waited for.
         let has = |known: &Known, at: At| known.get(&at.0).is_some_and(|number| *number >= at.1);
         let moments = &self.moments;
-        let is_apart = |done: &Done| moments.iter().any(|(at, known)| !has(known, done.at) && !has(&done.known, *at));
+        let is_apart = |done: &Done| moments.values().any(|m| !has(&m.known, done.at) && !has(&done.known, m.at));
         self.done.retain(|done| done.at.0 != 0 && is_open(done.at) || is_apart(done));
         self.host = host;
     }
@@ -114,8 +148,15 @@ impl History {
 
     /// Work of a place has been done.
     pub(super) fn did(&mut self, at: At, touched: Arc<Footprint>, memory: &DeviceMemory) {
-        let Some(known) = self.before(at).cloned() else { return };
-        self.compare(Done { at, known, touched }, memory);
+        let Some(Moment { at, known }) = self.moments.get(&at) else { return };
+        let done = Done { at: *at, known: Arc::clone(known), touched };
+        self.compare(done, memory);
+    }
+
+    /// Whether two pieces of work that nothing orders are parts of one piece that a queue was given.
+    fn are_of_graph(&self, a: At, b: At) -> bool {
+        let queue = |(name, _): At| self.rows.iter().find(|(_, row)| **row == name).map(|((queue, _), _)| *queue);
+        queue(a).is_some_and(|of| queue(b) == Some(of))
     }
 
     fn compare(&mut self, new: Done, memory: &DeviceMemory) {
@@ -123,7 +164,7 @@ impl History {
         let mut findings: Vec<Finding> = Vec::new();
         for old in self.done.iter().filter(|old| !comes_before(old, &new) && !comes_before(&new, old)) {
             for (a, b) in conflicts(old.touched.ranges(), new.touched.ranges()) {
-                let finding = finding(a, b, memory);
+                let finding = finding(a, b, self.are_of_graph(old.at, new.at), memory);
                 match findings.iter_mut().find(|known| known.is_same(&finding)) {
                     Some(known) => known.pairs += finding.pairs,
                     None => findings.push(finding),
@@ -163,16 +204,19 @@ fn conflicts<'t>(a: &'t [Touched], b: &'t [Touched]) -> Vec<(&'t Touched, &'t To
     found
 }
 
-fn finding(a: &Touched, b: &Touched, memory: &DeviceMemory) -> Finding {
+fn finding(a: &Touched, b: &Touched, are_of_graph: bool, memory: &DeviceMemory) -> Finding {
     let start = a.address.max(b.address);
     let bytes = (a.address + a.bytes).min(b.address + b.bytes) - start;
     let (base, size) = memory.extent(start).map_or((start, 0), |(base, size, _)| (base, size));
     let data = FoundIn::of_allocation(size, start - base, bytes);
-    let message = format!(
-        "nothing orders the {} of {}+{} and its {} in another stream, or by the host",
-        a.at.does, data.what, data.offset, b.at.does
-    );
-    let fix = Some("let one stream wait for an event of the other one, or the host for the first");
+    let (other, fix) = if are_of_graph {
+        ("in another node of the graph", "let one node of the graph depend on the other one")
+    } else {
+        let fix = "let one stream wait for an event of the other one, or the host for the first";
+        ("in another stream, or by the host", fix)
+    };
+    let message =
+        format!("nothing orders the {} of {}+{} and its {} {other}", a.at.does, data.what, data.offset, b.at.does);
     let places = (FoundAt::clone(&a.at), Some(FoundAt::clone(&b.at)));
-    Finding { fix, ..Finding::new("race", "unordered", message, places, data) }
+    Finding { fix: Some(fix), ..Finding::new("race", "unordered", message, places, data) }
 }

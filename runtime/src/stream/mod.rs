@@ -2,7 +2,7 @@
 //!
 //! A stream has a queue and a thread. What it is given is done in order; streams keep no order among each other but what events and the default
 //! stream bring. `queue` is that without a device, `stream` what can be given, `event` points to wait for, `history` what of a checked
-//! program touched the same memory without order, and `context` what streams share.
+//! program touched the same memory without order, `parts` which parts of a graph come before which there, and `context` what streams share.
 //!
 //! Errors are those of the CUDA driver interface: what is wrong with a request is its own error, what fails later ends all work of the
 //! context, and every later call returns it.
@@ -14,6 +14,7 @@ mod context;
 mod error;
 mod event;
 mod history;
+mod parts;
 mod queue;
 #[expect(clippy::module_inception, reason = "it is what the folder is named after")]
 mod stream;
@@ -21,4 +22,4 @@ mod stream;
 pub use context::Context;
 pub use error::StreamError;
 pub use event::Event;
-pub use stream::{Pending, Stream};
+pub use stream::{InParts, Mark, Pending, Stream};

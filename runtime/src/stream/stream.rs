@@ -55,6 +55,38 @@ impl Pending {
     }
 }
 
+/// A point in a stream.
+#[derive(Clone)]
+pub struct Mark(Place);
+
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Mark").field(&self.0.at()).finish()
+    }
+}
+
+/// What a stream is given in parts, until it is dropped.
+#[derive(Debug)]
+pub struct InParts<'s>(&'s Stream);
+
+impl InParts<'_> {
+    /// What the stream is given from now on is the next part, which comes after some of those before it, by number.
+    pub fn next(&self, after: &[usize]) {
+        let queue = self.0.queue.end().at().0;
+        self.0.shared.with_history(|history| history.next_part(queue, Some(after)));
+    }
+}
+
+impl Drop for InParts<'_> {
+    fn drop(&mut self) {
+        let queue = self.0.queue.end().at().0;
+        self.0.shared.with_history(|history| history.next_part(queue, None));
+        // A place that comes after all parts. If the context has failed nothing will come after them.
+        let _ = self.0.put(Work::Wait);
+        self.0.shared.with_history(|history| history.end_parts(queue));
+    }
+}
+
 impl Stream {
     pub(super) fn new(shared: Arc<Shared>, order: Order) -> Stream {
         let queue = shared.queue(order);
@@ -214,6 +246,32 @@ impl Stream {
         self.shared.put(&self.queue, self.order, Some(place), Work::Wait).map(drop)
     }
 
+    /// The end of what the stream was given until now.
+    pub fn mark(&self) -> Mark {
+        Mark(self.queue.end())
+    }
+
+    /// Makes all that the stream is given later wait for what another stream, or itself, was given until a mark.
+    ///
+    /// # Errors
+    /// The context has failed.
+    pub fn wait_for_mark(&self, mark: &Mark) -> Result<(), StreamError> {
+        if mark.0.at().0 == self.queue.end().at().0 {
+            self.shared.result()
+        } else {
+            self.wait_for_place(mark.0.clone())
+        }
+    }
+
+    /// Gives the stream parts of which each comes after some of those before it, for who looks at the order of work; nothing, and nothing happens, where
+    /// nobody does. The stream does one thing after the other in any case.
+    pub fn parts(&self) -> Option<InParts<'_>> {
+        self.shared.is_watched().then(|| {
+            self.shared.with_history(|history| history.begin_parts(self.queue.end().at()));
+            InParts(self)
+        })
+    }
+
     /// Whether all is done that it was given; for the default stream, also what blocking streams were given.
     ///
     /// # Errors
@@ -243,8 +301,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // Nobody can name its work any more, so that nobody can order anything behind it.
-        self.shared.waited(&[self.queue.end()]);
+        self.shared.left(&self.queue);
         self.queue.close();
     }
 }

@@ -18,7 +18,12 @@ use super::describe::{index_of, name_of};
 use super::report::{cuda_caller, cuda_line};
 use crate::finding::{Allocated, Finding, Footprint, FoundAt, FoundIn, FoundLine, Touched, TouchedAt, opcode};
 use crate::grid::Grid;
+use crate::heap::Freed;
+use crate::lock::lock;
 use crate::memory::AllocKind;
+
+/// Most blocks that a launch frees of which others are told where.
+const MOST_ENDED: usize = 1 << 12;
 
 /// Says what a race is.
 pub(crate) fn race(race: &Race, grid: &Grid, bindings: &[Binding]) -> Finding {
@@ -94,11 +99,32 @@ pub(crate) fn allocated(block: &Block, grid: &Grid) -> Allocated {
     Allocated { address: block.addr, bytes: block.bytes, at: step_at(block.made, "malloc", grid) }
 }
 
-/// Whether a trap is a use of memory that was freed in the launch.
+/// Memory that a kernel allocated and freed.
+fn freed_of(block: &Block, grid: &Grid) -> Option<Freed> {
+    block.freed.map(|step| Freed { block: allocated(block, grid), at: step_at(step, "free", grid) })
+}
+
+/// Notes what kernels of a launch have allocated and freed, for what other launches do with it.
+pub(crate) fn note_heap(memory: &Memory, grid: &Grid) {
+    let (live, ended, before) = (memory.live(), memory.ended(), memory.freed_before());
+    let mut heap = lock(&grid.module.device.inner.heap);
+    // Earlier memory went before what has its place now came.
+    for (address, step) in before {
+        heap.free(*address, step_at(*step, "free", grid));
+    }
+    for freed in ended.take(MOST_ENDED).filter_map(|block| freed_of(block, grid)) {
+        let address = freed.block.address;
+        heap.add(freed.block);
+        heap.free(address, freed.at);
+    }
+    live.for_each(|block| heap.add(allocated(block, grid)));
+}
+
+/// Whether a trap is a use of memory that a kernel freed, of this launch or of one before.
 pub(crate) fn after_free(trap: &Trap, memory: &Memory, grid: &Grid) -> Option<Finding> {
     let addr = trap.address?;
-    let block = memory.find(addr)?;
-    let freed = step_at(block.freed?, "free", grid);
+    let own = memory.find(addr).and_then(|block| freed_of(block, grid));
+    let Freed { block, at: freed } = own.or_else(|| lock(&grid.module.device.inner.heap).find(addr).cloned())?;
     let is_free = trap.bytes == 0;
     let thread = thread_of(trap, grid);
     let does = match trap.access {
@@ -108,13 +134,13 @@ pub(crate) fn after_free(trap: &Trap, memory: &Memory, grid: &Grid) -> Option<Fi
         Some(AccessKind::Atomic) | None => "atomic",
     };
     let second = step_at((trap.span, thread), does, grid);
-    let data = of_malloc(addr - block.addr, block.bytes, trap.bytes);
-    let made = step_at(block.made, "malloc", grid);
+    let data = of_malloc(addr - block.address, block.bytes, trap.bytes);
+    let made = &block.at;
     let of = format!("memory of {} bytes that `malloc` returned at {}:{}", block.bytes, made.file, made.line);
     let (class, message) = if is_free {
         ("double_free", format!("{of} is freed twice"))
     } else {
-        ("use", format!("{does} of {} bytes at +{} of {of}, after it was freed", trap.bytes, addr - block.addr))
+        ("use", format!("{does} of {} bytes at +{} of {of}, after it was freed", trap.bytes, addr - block.address))
     };
     Some(Finding::new("freed", class, message, (freed, Some(second)), data))
 }
@@ -252,6 +278,14 @@ pub(crate) fn unwritten(found: &Use, memory: &Memory, grid: &Grid, bindings: &[B
     Finding { pairs: found.times, ..Finding::new("uninitialised", found.class.word(), message, (first, second), data) }
 }
 
+/// Whether something asynchronous does it: who comes after the thread that began it need not come after it.
+fn is_copied(site: &Site) -> bool {
+    match site.proxy {
+        Proxy::Unsaid | Proxy::Async => true,
+        Proxy::Generic | Proxy::TensorMap => false,
+    }
+}
+
 fn fix(race: &Race) -> Option<&'static str> {
     match race.class {
         Class::MissingProxyFence if race.second.site.proxy == Proxy::TensorMap => {
@@ -269,6 +303,9 @@ fn fix(race: &Race) -> Option<&'static str> {
         Class::Unordered if [race.first, race.second].iter().all(|place| place.site.order == Order::Volatile) => {
             Some("order them by atomics, or count `volatile` as the manual does (`--check-volatile`)")
         }
+        Class::Unordered if [race.first, race.second].iter().any(|place| is_copied(&place.site)) => Some(
+            "order the access before what is asynchronous is begun, or after a wait for it: for its group in its thread, or at its `mbarrier` object",
+        ),
         Class::SameValue | Class::Unordered => None,
     }
 }

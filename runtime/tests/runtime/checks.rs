@@ -165,10 +165,10 @@ fn volatile_flags_count_as_asked_for() {
     }
 }
 
-/// What to do about lanes that write one word: nothing can be put between what one statement does.
+/// What to do about lanes that write one word: nothing can be put between what one statement does. And about copies, for which a barrier is not enough.
 #[test]
 fn hints_fit_what_lanes_do() {
-    let fix_of = |body: &str| {
+    let fix_of = |class: &str, body: &str| {
         let device = Device::new().unwrap();
         let text = format!(
             "{HEAD}\n.visible .entry k(.param .u64 p) {{ .reg .b64 %rd; .reg .b32 %r<3>; ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x;\n{body}\nret; }}"
@@ -178,14 +178,23 @@ fn hints_fit_what_lanes_do() {
         let config = LaunchConfig::new([1, 1, 1], [32, 1, 1]).checked(Check::ALL);
         let report = launch(&module.function(None).unwrap(), &config, &[Arg::from(&buffer)]).unwrap();
         let [found] = report.findings() else { panic!("{body}: {:?}", report.findings()) };
-        assert_eq!(found.class, "same_warp");
+        assert_eq!(found.class, class);
         found.fix.unwrap().to_string()
     };
-    assert!(fix_of("st.global.u32 [%rd], %r1;").starts_with("let one lane write or use an atomic"));
+    assert!(fix_of("same_warp", "st.global.u32 [%rd], %r1;").starts_with("let one lane write or use an atomic"));
     let two =
         "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd, %rd2; st.global.u32 [%rd3], %r1; ld.global.u32 %r2, [%rd+4];";
     let two = two.replace("mul.wide", ".reg .b64 %rd2; .reg .b64 %rd3; mul.wide");
-    assert_eq!(fix_of(&two), "put a `bar.warp.sync` between them");
+    assert_eq!(fix_of("same_warp", &two), "put a `bar.warp.sync` between them");
+    // Lane 0 waits for its copy after it has met the others.
+    let copy = "
+        .shared .align 16 .b32 s[4]; .reg .pred %p; setp.eq.u32 %p, %r1, 0;
+        @%p cp.async.ca.shared.global [s], [%rd], 16;
+        bar.warp.sync -1;
+        @%p cp.async.wait_all;
+        @!%p ld.shared.u32 %r2, [s];";
+    let fix = fix_of("unordered", copy);
+    assert!(fix.contains("after a wait for it: for its group in its thread"), "{fix}");
 }
 
 /// 64 threads arrive at an object that expects 65, and wait for the phase.
@@ -223,4 +232,57 @@ again:
     let what = "the `mbarrier` object `meeting`+8, whose phase lacks 1 of 65 arrivals";
     assert!(report.trap().waiters.iter().all(|w| w.what == what && w.count == 32), "{:?}", report.trap().waiters);
     assert_eq!(report.trap().waiters.len(), 2);
+}
+
+/// Words that three blocks of a checked launch leave, each thread its own: what nobody wrote of a variable in local memory, before it writes it. An unchecked
+/// launch has written the same memory before.
+fn left_in_local_memory(checks: &str, engine: Engine, words: u32) -> Vec<u32> {
+    let bytes = 4 * words;
+    let text = format!(
+        "{HEAD}
+.visible .entry stays(.param .u64 out, .param .u32 at)
+{{
+    .local .align 4 .b8 kept[{bytes}];
+    .reg .b64 %rd<6>; .reg .b32 %r<6>;
+    ld.param.u64 %rd1, [out];
+    ld.param.u32 %r1, [at];
+    cvt.u64.u32 %rd2, %r1;
+    mov.u64 %rd3, kept;
+    add.u64 %rd3, %rd3, %rd2;
+    ld.local.u32 %r2, [%rd3];
+    mov.u32 %r3, 7;
+    st.local.u32 [%rd3], %r3;
+    mov.u32 %r4, %tid.x;
+    mov.u32 %r5, %ctaid.x;
+    mad.lo.u32 %r4, %r5, 40, %r4;
+    mul.wide.u32 %rd4, %r4, 4;
+    add.u64 %rd4, %rd4, %rd1;
+    st.global.u32 [%rd4], %r2;
+    ret;
+}}
+"
+    );
+    let device = Device::new().unwrap();
+    let module = Module::from_text(&device, "k.ptx", &text).unwrap();
+    let function = module.function(Some("stays")).unwrap();
+    let out = device.copy_of(&[1; 480]).unwrap();
+    let args = [Arg::from(&out), Arg::from(bytes - 4)];
+    let plain = LaunchConfig { engine, ..LaunchConfig::new([3, 1, 1], [40, 1, 1]) };
+    let _ = launch(&function, &plain, &args).unwrap();
+    let check = Some(CheckConfig { checks: Checks::parse(checks).unwrap(), ..CheckConfig::default() });
+    let _ = launch(&function, &LaunchConfig { check, ..plain }, &args).unwrap();
+    out.to_vec().chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect()
+}
+
+#[test]
+fn what_nobody_wrote_in_local_memory_is_the_same_in_every_launch() {
+    // 64 bytes for each thread, and so many that pages are given back.
+    for words in [16, 16384] {
+        for (checks, engine) in ["memory", "race", "memory,init,race,sync"]
+            .into_iter()
+            .flat_map(|checks| [(checks, Engine::Jit), (checks, Engine::Interp)])
+        {
+            assert_eq!(left_in_local_memory(checks, engine, words), [0; 120], "{checks}, {engine:?}, {words}");
+        }
+    }
 }

@@ -196,6 +196,59 @@ fn all_checks_are_done_where_none_is_named() {
     ran.says("leak: 16 bytes from `malloc` are never freed").says("others.cu:30").says("2 times at this line");
 }
 
+/// One launch allocates, one frees, and one uses what was freed, or frees it again; or the last one is one that has allocated other memory.
+const HEAP: &str = r#"
+.extern .func (.param .b64 result) malloc(.param .b64 size);
+.extern .func free(.param .b64 pointer);
+.global .u64 shared_pointer;
+.visible .entry make()
+{
+    .reg .b64 %d<2>;
+    { .param .b64 s; st.param.b64 [s], 16; .param .b64 p; call (p), malloc, (s); ld.param.b64 %d0, [p]; }
+    st.global.u64 [shared_pointer], %d0;
+    st.u32 [%d0], 5;
+    ret;
+}
+.visible .entry drop()
+{
+    .reg .b64 %d<2>;
+    ld.global.u64 %d0, [shared_pointer];
+    { .param .b64 q; st.param.b64 [q], %d0;
+    .loc 1 20 1
+    call free, (q); }
+    ret;
+}
+.visible .entry look()
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %d<2>;
+    ld.global.u64 %d0, [shared_pointer];
+    .loc 1 31 1
+    ld.u32 %r0, [%d0];
+    st.global.u32 [shared_pointer+4], %r0;
+    ret;
+}
+.file 1 "heap.cu"
+"#;
+
+#[test]
+fn memory_that_another_launch_freed_has_both_places() {
+    let f = Folder::with("check_heap", HEAP);
+    let job = |entries: &[&str]| {
+        let launch = |entry| format!(r#"{{"entry": "{entry}", "grid": 1, "block": 1}}"#);
+        let launches: Vec<String> = entries.iter().map(launch).collect();
+        f.write("j.json", format!(r#"{{"module": "k.ptx", "launches": [{}]}}"#, launches.join(", ")));
+        f.run("run --job j.json --check=memory")
+    };
+    let ran = job(&["make", "drop", "look"]).ends(1).says("trap: out of bounds");
+    let ran = ran.says("freed: read of 4 bytes at +0 of memory of 16 bytes that `malloc` returned at k.ptx:11");
+    ran.says("after it was freed [use]").says("heap.cu:20").says("heap.cu:31");
+    let ran = job(&["make", "drop", "drop"]).ends(1).says("is freed twice [double free]");
+    assert_eq!(ran.err.matches("heap.cu:20").count(), 3, "{ran:?}");
+    job(&["make", "look"]).ends(0);
+    job(&["make", "drop", "make", "look"]).ends(0);
+}
+
 #[test]
 fn what_was_found_before_the_end_is_kept() {
     let f = Folder::with("check_end", OTHERS);
@@ -223,6 +276,14 @@ fn suppressions_leave_findings_out() {
     assert!([suppression, other].contains(&told.as_str()), "{ran:?}");
     f.write("s.txt", format!("# Known.\n\n{other} # both ways\n"));
     f.run(&format!("{line} --suppressions s.txt zero:4")).ends(0).says("1 finding left out by suppressions");
+    // A pair of places is one finding, in how many launches it may be.
+    f.write(
+        "j.json",
+        r#"{"module": "k.ptx", "buffers": {"x": {"zero": 4}}, "launches": [
+        {"entry": "racy", "grid": 1, "block": 64, "repeat": 3, "args": [{"buffer": "x"}]}]}"#,
+    );
+    f.run("run --job j.json --check=race").ends(1).says("in 3 of 3 launches");
+    f.run("run --job j.json --check=race --suppressions s.txt").ends(0).says("note: 1 finding left out");
     f.write("s.txt", "suppress race * k.ptx:*\n");
     f.run(&format!("{line} --suppressions s.txt zero:4")).ends(0);
     f.write("s.txt", "suppress race same_warp *\nsuppress race unordered twins.cu:31 twins.cu:30\n");
@@ -329,7 +390,7 @@ fn documents_are_alone_on_standard_output() {
     assert_eq!(freed["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "others.cu");
     let ran = f.run("run k.ptx part --grid 1 --block 1 --check --format junit zero:4").ends(1);
     assert!(ran.out.starts_with("<?xml") && ran.out.contains("tests=\"2\" failures=\"1\""), "{ran:?}");
-    assert!(ran.out.contains("classname=\"uninitialised\" name=\"result others.cu:7\""), "{ran:?}");
+    assert!(ran.out.contains("classname=\"uninitialised\" name=\"result others.cu:7 others.cu:"), "{ran:?}");
     let ran = f.run("run k.ptx kept --grid 1 --block 1 --format junit zero:4").ends(0);
     assert!(ran.out.contains("tests=\"1\" failures=\"0\""), "{ran:?}");
 }

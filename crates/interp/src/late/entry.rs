@@ -188,6 +188,10 @@ impl Reach for Away<'_> {
         self.inner.widen(e, bits);
     }
 
+    fn done_by_now(&mut self, at: u64, bytes: u64, writes: bool) {
+        self.inner.done_by_now(at, bytes, writes);
+    }
+
     fn act_for(&mut self, who: Option<Who>) {
         self.inner.act_for(who);
     }

@@ -4,6 +4,7 @@
 //! tensors, results of reductions, copies of a later phase of a barrier whose earlier one is asked for late. Nothing is reported of a copy that was waited
 //! for.
 
+use handloom_audit::Proxy;
 use handloom_ir::simt::{Begun, Wait};
 
 use crate::transfer::work::{Range, Work};
@@ -22,6 +23,17 @@ struct Open {
     barrier: Option<u64>,
     to: Option<Range>,
     from: Option<Range>,
+    /// By which way it reaches memory, if it reads and writes all of these bytes and no others.
+    whole: Option<Proxy>,
+}
+
+/// What a copy has done for its thread now that that has waited for it, and may have done before.
+pub(super) struct Waited {
+    pub(super) who: Who,
+    pub(super) number: u64,
+    pub(super) proxy: Proxy,
+    pub(super) to: Option<Range>,
+    pub(super) from: Option<Range>,
 }
 
 /// What is wrong with an access or an end.
@@ -47,7 +59,8 @@ impl OpenCopies {
 
     pub(super) fn begin(&mut self, work: &Work, (who, number): (Who, u64), of: Option<Begun>) {
         let all = work.footprint().into_iter();
-        self.0.extend(all.map(|(barrier, to, from)| Open { who, number, of, group: None, barrier, to, from }));
+        let whole = work.is_whole().then(|| work.proxy());
+        self.0.extend(all.map(|(barrier, to, from)| Open { who, number, of, group: None, barrier, to, from, whole }));
     }
 
     fn of_thread(open: &Open, of: Begun, who: Who) -> bool {
@@ -60,17 +73,23 @@ impl OpenCopies {
         }
     }
 
-    /// `groups`: how many the thread has made.
-    pub(super) fn wait(&mut self, wait: Wait, who: Who, groups: u64) {
+    /// `groups`: how many the thread has made. Returns what has been waited for by that.
+    pub(super) fn wait(&mut self, wait: Wait, who: Who, groups: u64) -> Vec<Waited> {
         let is_named = |open: &Open| {
             let is_early = |but: u32| open.group.is_some_and(|group| group + u64::from(but) < groups);
             OpenCopies::of_thread(open, wait.of, who) && wait.but.is_none_or(is_early)
         };
+        let waited = |open: &Open| {
+            let to = open.to.filter(|_| !wait.read);
+            Some(Waited { who: open.who, number: open.number, proxy: open.whole?, to, from: open.from })
+        };
+        let all = self.0.iter().filter(|open| is_named(open)).filter_map(waited).collect();
         if wait.read {
             self.0.iter_mut().filter(|open| is_named(open)).for_each(|open| open.from = None);
         } else {
             self.0.retain(|open| !is_named(open));
         }
+        all
     }
 
     /// A barrier is told of the copies of a few bytes of a thread.

@@ -169,7 +169,16 @@ impl Queue {
             let is_early = |but: u32| e.group.is_some_and(|group| group + u64::from(but) < groups);
             Queue::of_thread(e, wait.of, who) && wait.but.is_none_or(is_early)
         };
-        self.open.wait(wait, who, groups);
+        // What has happened before counts as done again: who comes after the wait, but not in order after it, is not in order after the copy.
+        for waited in self.open.wait(wait, who, groups) {
+            if self.begun.iter().all(|e| e.number != waited.number) {
+                reach.act_for(Some(waited.who));
+                reach.through(waited.proxy);
+                waited.from.into_iter().for_each(|from| reach.done_by_now(from.at, from.bytes, false));
+                waited.to.into_iter().for_each(|to| reach.done_by_now(to.at, to.bytes, true));
+                reach.act_for(None);
+            }
+        }
         if wait.read {
             self.begun.iter_mut().filter(|e| is_named(e)).for_each(|e| e.fetch(reach));
             return Ok(false);

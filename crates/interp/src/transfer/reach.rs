@@ -72,6 +72,11 @@ pub trait Reach {
         whole::widen(e, bits);
     }
 
+    /// Bytes were read or written before, and only now has their thread waited for that: for who looks at the order of accesses it is done now.
+    fn done_by_now(&mut self, at: u64, bytes: u64, writes: bool) {
+        let _ = (at, bytes, writes);
+    }
+
     /// What follows is done for another thread, which began it; then for itself again.
     fn act_for(&mut self, who: Option<Who>) {
         let _ = who;

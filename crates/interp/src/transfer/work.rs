@@ -185,6 +185,21 @@ impl Work {
         }
     }
 
+    /// Whether its footprint is all that it reads and writes.
+    pub(crate) fn is_whole(&self) -> bool {
+        match &self.what {
+            What::Few { .. } | What::Bytes { reduce: None, now: false, .. } => true,
+            What::Values { .. }
+            | What::Bytes { .. }
+            | What::Tensor(_)
+            | What::Nothing
+            | What::When(_)
+            | What::Held { .. }
+            | What::HeldBox(..)
+            | What::Zeros { .. } => false,
+        }
+    }
+
     /// Reads what is to be written.
     pub(crate) fn fetch(&mut self, reach: &mut dyn Reach) {
         reach.through(self.proxy());
