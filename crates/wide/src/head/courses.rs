@@ -71,7 +71,7 @@ pub(super) fn courses(f: &Function, launch: &LaunchShape, defs: &[u32]) -> Vec<O
     let warp_ops = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| i.op.is_warp_sync());
     // Lanes that are parked find their operands in the context.
     let mut kept = Set::new(f.regs.len());
-    warp_ops.flat_map(|i| &i.src).filter_map(|v| reg(v)).for_each(|r| {
+    warp_ops.flat_map(|i| &i.src).filter_map(reg).for_each(|r| {
         kept.add(r.idx());
     });
     let is_alone =
