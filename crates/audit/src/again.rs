@@ -1,19 +1,24 @@
 //! A thread that does the same again and again while nobody else does anything, as one that takes a lock in a loop.
 //!
-//! Once a round has been like the two before it, and nothing was found or learned in the last one, the next one changes nothing but times: each access takes
+//! Once a round has been like the one before it, and nothing was found or learned in it, the next one changes nothing but times: each access takes
 //! the place of the one of the round before in what is remembered, each release that of the release before. So whole rounds are passed over from then on, as if the
 //! last one that was looked at had been done later. As soon as anything else happens, what was done of one more is looked at ([`Audit::interrupt`]). What is left is
 //! the same as if all had been looked at, but for times, which stand in the same order.
-//! Three rounds and not two, since a thread may hear of a fence by what it has left itself a round ago (`sequence`).
+//! A thread may hear of a fence by what it has left itself a round ago (`sequence`): if it learns something by that, it does so in the second round, and there is a third.
 //!
 //! Rounds are looked for from a fence on: who executes none seldom holds a lock.
+//!
+//! Who tells the steps may remember what they were, and say by a [`Count`] that the next one was done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use handloom_ir::types::{Order, Scope};
 
 use crate::event::{Access, Thread, Turn};
 use crate::order::Audit;
 
-/// Most steps that are kept: of rounds that are a third of that.
+/// Most steps that are kept: of rounds that are half of that.
 const MOST: usize = 128;
 
 /// What a thread does.
@@ -23,6 +28,45 @@ pub(crate) enum Step {
     Fence(u32, Order, Scope),
     /// The op is over.
     End,
+}
+
+/// How far rounds that are counted have come: the number of the rounds, counted from 1 on for the launch, and the step that comes next. An audit and the engine that
+/// tells it, which run on one thread, look at the same.
+#[derive(Clone, Debug, Default)]
+pub struct Count(Arc<AtomicU64>);
+
+impl Count {
+    /// The number of the rounds that are counted, and of the step that comes next; `None` if none are.
+    #[inline]
+    pub fn next(&self) -> Option<(u32, u32)> {
+        let word = self.0.load(Ordering::Relaxed);
+        let halves = (u32::try_from(word >> 32), u32::try_from(word & u64::from(u32::MAX)));
+        if let (true, (Ok(rounds), Ok(step))) = (word != 0, halves) { Some((rounds, step)) } else { None }
+    }
+
+    /// The step that comes next was done once more by its thread, whole, as it was in the round before: another one comes next.
+    #[inline]
+    pub fn pass(&self, rounds: u32, next: u32) {
+        self.0.store(u64::from(rounds) << 32 | u64::from(next), Ordering::Relaxed);
+    }
+
+    fn stop(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// An op that was looked at.
+#[derive(Clone, Copy, Debug, Default)]
+enum Before {
+    /// None, or something else than accesses.
+    #[default]
+    Other,
+    /// One access at a site so far, and how often its thread had learned something before.
+    One(u32, Access, u32),
+    /// Several.
+    Several,
+    /// One, and the op is over.
+    Alone(u32, Access, u32),
 }
 
 /// What the thread that runs has done since nobody else did anything.
@@ -35,40 +79,78 @@ pub(crate) struct Again {
     period: usize,
     /// How many steps in a row were what was done a round before.
     alike: usize,
-    /// How often the thread had learned something a round ago.
-    learned: u32,
+    /// By step: how often the thread had learned something before.
+    learned: Vec<u32>,
+    /// The last op, while no steps are kept.
+    before: Before,
+    /// How often rounds were counted.
+    rounds: u32,
     /// If rounds are counted: steps of one that has begun, none of which is looked at yet.
-    left: Option<usize>,
+    count: Count,
 }
 
 impl Again {
-    /// Whether rounds are counted.
+    /// Steps of a round that has begun, if rounds are counted.
     #[inline]
+    fn left(&self) -> Option<usize> {
+        self.count.next().and_then(|(_, next)| usize::try_from(next).ok())
+    }
+
+    /// So many steps of a round were done.
+    #[inline]
+    fn pass(&self, n: usize) {
+        self.count.pass(self.rounds, if n == self.period { 0 } else { u32::try_from(n).unwrap_or(0) });
+    }
+
+    /// Whether rounds are counted.
     pub(crate) fn is_counting(&self) -> bool {
-        self.left.is_some()
+        self.left().is_some()
     }
 
     /// Something was found: it is to be found as often as it is done.
     pub(crate) fn found(&mut self) {
-        self.alike = 0;
+        (self.period, self.alike) = (0, 0);
+        self.steps.clear();
+        self.learned.clear();
+    }
+
+    /// Several lanes do what follows, some of which are not looked at one by one.
+    pub(crate) fn are_several(&mut self) {
+        self.before = Before::Several;
     }
 
     /// Whether an op that is one step of a thread, and its end, are the next ones of rounds that are counted. If so they are counted too.
     #[inline]
     fn repeats(&mut self, who: Thread, step: Step) -> bool {
-        let Some(n) = &mut self.left else { return false };
+        let Some(n) = self.left() else { return false };
         let is_next = self.who == Some(who)
-            && self.steps.get(*n) == Some(&step)
-            && self.steps.get(*n + 1).is_some_and(|after| *after == Step::End);
+            && self.steps.get(n) == Some(&step)
+            && self.steps.get(n + 1).is_some_and(|after| *after == Step::End);
         if is_next {
-            *n = if *n + 2 == self.period { 0 } else { *n + 2 };
+            self.pass(n + 2);
         }
         is_next
     }
 
-    fn start(&mut self, who: Thread, step: Step) {
+    /// Something else is done: the steps so far.
+    fn end(&mut self) -> Vec<Step> {
+        self.count.stop();
+        self.learned.clear();
+        (self.who, self.period, self.alike, self.before) = (None, 0, 0, Before::Other);
+        std::mem::take(&mut self.steps)
+    }
+
+    /// Begins with a fence, or with the access before it by which a lock was taken: who has done some rounds mostly has let it go.
+    fn start(&mut self, who: Thread, step: Step, learned: u32) {
         self.who = Some(who);
+        if let Before::Alone(site, access, learned) = std::mem::take(&mut self.before)
+            && access.thread == who
+        {
+            self.steps.extend([Step::Access(site, access), Step::End]);
+            self.learned.extend([learned; 2]);
+        }
         self.steps.push(step);
+        self.learned.push(learned);
     }
 
     /// Keeps a step that is looked at now.
@@ -80,26 +162,31 @@ impl Again {
             let is_fence = matches!(step, Step::Fence(..));
             let before = self.steps.iter().rposition(|old| is_fence && *old == step);
             self.period = before.map_or(0, |before| n - before);
-            self.alike = usize::from(self.period > 0);
-        }
-        if self.alike == self.period {
-            self.learned = learned;
+            // Steps before the two fences may be the same too.
+            let pairs = self.steps.iter().rev().zip(self.steps[..before.unwrap_or(0)].iter().rev());
+            self.alike = pairs.take_while(|(a, b)| a == b).count() + usize::from(self.period > 0);
         }
         self.steps.push(step);
+        self.learned.push(learned);
     }
 
     /// Whether a step begins a round after which nothing changes any more.
     fn begins(&mut self, step: Step, learned: u32) -> bool {
         let n = self.steps.len();
-        if self.period == 0 || self.alike < 2 * self.period || self.steps[n - self.period] != step {
+        if self.period == 0 || self.alike < self.period || self.steps[n - self.period] != step {
             return false;
         }
-        let is_quiet = self.learned == learned;
+        let is_quiet = self.learned[n - self.period] == learned;
         if !is_quiet {
-            (self.learned, self.alike) = (learned, self.period);
+            self.alike = 0;
         }
         is_quiet
     }
+}
+
+/// Whether an access is done where it stands, and is none to an `mbarrier` object.
+fn is_plain(access: &Access) -> bool {
+    access.turn == Turn::None && access.begun == 0
 }
 
 impl Audit {
@@ -115,7 +202,16 @@ impl Audit {
     /// The same of the end of an op.
     #[inline]
     pub(crate) fn ends_again(&mut self) -> bool {
-        self.again.who.is_some_and(|who| self.goes_along_again(who, Step::End))
+        match self.again.who {
+            Some(who) => self.goes_along_again(who, Step::End),
+            None => {
+                self.again.before = match self.again.before {
+                    Before::One(site, access, learned) => Before::Alone(site, access, learned),
+                    Before::Other | Before::Several | Before::Alone(..) => Before::Other,
+                };
+                false
+            }
+        }
     }
 
     /// An op of a warp that is nothing but an access: whether it is one more step of rounds that are counted, which then has ended. Else nothing was done, and it is
@@ -131,10 +227,23 @@ impl Audit {
         self.again.repeats(who, Step::Fence(site, order, scope))
     }
 
+    /// How far rounds that are counted have come.
+    pub fn count(&self) -> Count {
+        self.again.count.clone()
+    }
+
     fn may_start(&mut self, who: Thread, step: Step) -> bool {
-        let is_plain = !self.options.keeps_events && !self.has_clusters() && self.has_races();
-        if is_plain && matches!(step, Step::Fence(..)) {
-            self.again.start(who, step);
+        if self.options.keeps_events || self.has_clusters() || !self.has_races() {
+            return false;
+        }
+        let learned = self.ctas.get(who.cta).and_then(|cta| cta.clock(who)).map_or(0, |clock| clock.learned);
+        match (step, self.again.before) {
+            (Step::Fence(..), _) => self.again.start(who, step, learned),
+            (Step::Access(site, access), Before::Other | Before::Alone(..)) if is_plain(&access) => {
+                self.again.before = Before::One(site, access, learned);
+            }
+            (Step::Access(..), _) => self.again.before = Before::Several,
+            (Step::End, _) => self.again.before = Before::Other,
         }
         false
     }
@@ -142,23 +251,24 @@ impl Audit {
     fn goes_along_again(&mut self, who: Thread, step: Step) -> bool {
         if self.again.who == Some(who) {
             let again = &mut self.again;
-            if let Some(n) = &mut again.left {
-                if again.steps[*n] == step {
-                    *n = if *n + 1 == again.period { 0 } else { *n + 1 };
+            if let Some(n) = again.left() {
+                if again.steps[n] == step {
+                    again.pass(n + 1);
                     return true;
                 }
             } else {
-                let is_plain = match step {
-                    Step::Access(_, access) => access.turn == Turn::None && access.begun == 0,
+                let may_repeat = match step {
+                    Step::Access(_, access) => is_plain(&access),
                     Step::Fence(..) | Step::End => true,
                 };
                 let learned = self.ctas.running(who).map_or(0, |clock| clock.learned);
-                if is_plain && again.begins(step, learned) {
+                if may_repeat && again.begins(step, learned) {
                     again.steps.drain(..again.steps.len() - again.period);
-                    again.left = Some(1);
+                    again.rounds += 1;
+                    again.pass(1);
                     return true;
                 }
-                if is_plain && again.steps.len() < MOST {
+                if may_repeat && again.steps.len() < MOST {
                     again.keep(step, learned);
                     return false;
                 }
@@ -171,14 +281,16 @@ impl Audit {
     /// Something else happens: what was done of a round that was to be counted is looked at.
     #[inline]
     pub(crate) fn interrupt(&mut self) {
-        if let Some(who) = self.again.who {
-            self.catch_up(who);
+        match self.again.who {
+            Some(who) => self.catch_up(who),
+            None => self.again.before = Before::Other,
         }
     }
 
     fn catch_up(&mut self, who: Thread) {
-        let Again { mut steps, left, .. } = std::mem::take(&mut self.again);
-        for step in &steps[..left.unwrap_or(0)] {
+        let left = self.again.left().unwrap_or(0);
+        let mut steps = self.again.end();
+        for step in &steps[..left] {
             match *step {
                 Step::Access(site, access) => self.look_at(site, access, true),
                 Step::Fence(site, order, scope) => self.pass_fence(who, site, order, scope),
@@ -229,7 +341,7 @@ mod tests {
                 audit.end_op();
                 counted.push(audit.again.is_counting());
             }
-            assert_eq!(counted, [false, false, false, true, true, true, true, true, true]);
+            assert_eq!(counted, [false, false, true, true, true, true, true, true, true]);
         }
         audit.interrupt();
         assert!(audit.finish().0.is_empty());

@@ -150,6 +150,11 @@ impl Clock {
         Mark { own, cta: self.cta, warp: self.warp, learned: self.learned, is_first }
     }
 
+    /// When it last told something to others, or met them: nobody knows of single accesses that came later.
+    pub fn told(&self) -> Time {
+        self.released.max(self.until)
+    }
+
     /// What it has done comes before what it does.
     fn own(&self, me: Thread) -> Own {
         Own { who: me, until: Time::MAX, fences: (self.passed, self.heard) }

@@ -491,14 +491,20 @@ impl Known {
         self.fences = (self.fences.0.max(other.fences.0), self.fences.1.max(other.fences.1));
         let last = [self.last, other.last].into_iter().flatten().max_by_key(|last| last.time);
         self.last = last.map(|last| Last { is_all: false, ..last });
-        for entry in other.lately.all() {
-            self.learn_lately(*entry);
+        for (who, time) in other.lately.all() {
+            if self.time_of(*who) < *time {
+                self.learn_lately((*who, *time));
+            }
         }
         if Arc::ptr_eq(&self.groups, &other.groups) {
             return;
         }
-        let groups = Arc::make_mut(&mut self.groups);
         for (number, theirs) in other.groups.iter() {
+            // Mostly it is known already, and nothing is copied.
+            if self.includes_group(*number, theirs) {
+                continue;
+            }
+            let groups = Arc::make_mut(&mut self.groups);
             match groups.binary_search_by_key(number, |(n, _)| *n) {
                 Err(place) => groups.insert(place, (*number, Arc::clone(theirs))),
                 Ok(place) if Arc::ptr_eq(&groups[place].1, theirs) => {}

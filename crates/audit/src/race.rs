@@ -10,6 +10,7 @@ use crate::checks::Check;
 use crate::clock::{Clock, Missed, Released};
 use crate::event::{Access, Does, Event, Proxy, Site, Thread, Turn};
 use crate::finding::{Attempt, Class, Finding, Place};
+use crate::known::Time;
 use crate::order::Audit;
 use crate::shadow::{self, Added, Entry, Knows, Page, Shadow, Tag};
 use crate::waits::Waits;
@@ -48,8 +49,19 @@ impl Audit {
         let Some(strength) = strength.filter(|_| is_quiet) else {
             return all.iter().for_each(|access| self.access(site, *access));
         };
+        if all.len() > 1 {
+            self.again.are_several();
+        }
         self.shadow.fetch(all.iter().map(|access| access.addr));
-        for access in all {
+        let mut left = all;
+        while let Some((access, others)) = left.split_first() {
+            // One of them may have got the lock.
+            let together = if what.does == Does::Reduce { 0 } else { self.ask_in_vain(site, strength, left) };
+            if together > 0 {
+                left = &left[together..];
+                continue;
+            }
+            left = others;
             if !self.is_relaxed(site, &what, strength, *access) {
                 self.access(site, *access);
             }
@@ -75,6 +87,11 @@ impl Audit {
         });
         if is_fine && now.writes {
             self.shadow.page(addr).is_written = true;
+        } else if is_fine {
+            (addr & !3..end).step_by(4).for_each(|at| {
+                let new = Entry { time: self.now, who, lanes: thread.bit(), tag: tag(at).0 };
+                self.take_out(at, new);
+            });
         }
         if now.reads && what.does != Does::Reduce {
             self.asks(thread);
@@ -147,7 +164,7 @@ impl Audit {
     }
 
     /// Whether two strong accesses include each other in their scopes.
-    fn mutual(&self, (a, of_a): (Scope, u32), (b, of_b): (Scope, u32)) -> bool {
+    pub(crate) fn mutual(&self, (a, of_a): (Scope, u32), (b, of_b): (Scope, u32)) -> bool {
         self.reaches(a, of_a, of_b) && self.reaches(b, of_b, of_a)
     }
 
@@ -294,12 +311,28 @@ impl Audit {
             if !quick || !self.is_added(now, at, new) {
                 self.compare_granule(now, at, new);
             }
+            if now.strength.is_some() && !now.writes {
+                self.take_out(at, new);
+            }
             at += 4;
         }
     }
 
+    /// Lanes that have read by a strong access did so before: what they did then is left out as far as nobody knows of it who does not know of this.
+    pub(crate) fn take_out(&mut self, at: u64, new: Entry) {
+        let Audit { shadow, ctas, .. } = self;
+        let Some(cta) = ctas.get(new.cta()) else { return };
+        shadow.take_out(at, new, |time, lanes| {
+            let number = |lane: u32| usize::try_from(u32::from(new.warp()) << 5 | lane).unwrap_or(usize::MAX);
+            let hides = |lane: &u32| {
+                lanes >> lane & 1 == 1 && cta.clocks.get(number(*lane)).is_some_and(|clock| time > clock.told())
+            };
+            (0..32).filter(hides).fold(0, |hidden, lane| hidden | 1 << lane)
+        });
+    }
+
     /// Remembers an access to a granule if it is quickly seen that it is no race. Says whether.
-    fn is_added(&mut self, now: &Now, at: u64, new: Entry) -> bool {
+    pub(crate) fn is_added(&mut self, now: &Now, at: u64, new: Entry) -> bool {
         self.settle(at);
         let me = now.access.thread;
         let Audit { shadow, ctas, list, .. } = self;
@@ -313,7 +346,8 @@ impl Audit {
             let is_near = mine.is_some() && theirs.is_some() && e.cta() == me.cta;
             e.tag().bytes() == bytes && (is_near || is_wide(mine) && is_wide(theirs))
         };
-        let knows = Knows { since: 0, learned: Some(clock.learned) };
+        let told = if mine.is_some() { clock.told() } else { Time::MAX };
+        let knows = Knows { since: 0, learned: Some(clock.learned), told };
         shadow.add_ordered(at, new, list, knows, clock.orders_several(me), is_strong) != Added::Conflict
     }
 
@@ -393,7 +427,8 @@ impl Audit {
                 self.tell_race(now, *e, unordered, start, None);
             }
         }
-        list.retain(|e| !self.covers(now, new, *e));
+        let told = self.clock_of(thread).filter(|_| now.strength.is_some()).map_or(Time::MAX, Clock::told);
+        shadow::leave(&mut list, new, told, |e| self.covers(now, new, e));
         shadow::add(&mut list, new);
         self.shadow.write(at, &list);
         list.clear();
@@ -566,6 +601,37 @@ mod tests {
         assert_eq!(gave_up, None);
     }
 
+    /// A thread hands on that it has seen a strong write, and reads again: who is told comes after the write.
+    #[test]
+    fn what_was_seen_before_a_release_comes_before_what_follows_it() {
+        for (again, times) in [(Order::Relaxed, 0), (Order::Relaxed, 1), (Order::Relaxed, 5), (Order::Weak, 3)] {
+            let mut audit = Audit::new(Options::default());
+            (0..3).for_each(|cta| audit.start_cta(cta, 32, None, (0, 0)));
+            let mut of = |does, order| audit.site(Site { order, ..site(does) });
+            let (write, read) = (of(Does::Write, Order::Relaxed), of(Does::Read, Order::Relaxed));
+            let (tell, take) = (of(Does::Write, Order::Release), of(Does::Read, Order::Acquire));
+            let (weak, again) = (of(Does::Read, Order::Weak), of(Does::Read, again));
+            let mut go = |site, cta, addr| {
+                audit.access(site, Access { thread: Thread::new(cta, 0), addr, bytes: 4, ..Access::NONE });
+                audit.end_op();
+            };
+            go(write, 0, 64);
+            go(read, 1, 64);
+            for _ in 0..times {
+                go(tell, 1, 128);
+                go(again, 1, 64);
+            }
+            go(tell, 1, 128);
+            go(take, 2, 128);
+            go(again, 1, 64);
+            go(weak, 2, 64);
+            let mut list = Vec::new();
+            audit.shadow.read(64, &mut list);
+            assert!(audit.finish().0.is_empty(), "{times}");
+            assert!(list.len() < 6, "{list:?}");
+        }
+    }
+
     /// What is found, and what is remembered of some words, when threads of two blocks access them by chance in many ways.
     fn run(seed: u64, quick: bool) -> (Vec<Vec<Entry>>, Vec<Finding>) {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -583,6 +649,12 @@ mod tests {
                     audit.barrier(cta.into(), &Met { id: 0, waited, is_whole: true });
                 }
                 1 => audit.warp_barrier(cta.into(), random(4), u32::MAX, u32::MAX),
+                2 | 3 => {
+                    let fence = audit.site(site(Does::Fence));
+                    let order = [Order::Sc, Order::AcqRel][random(2)];
+                    audit.fence(Thread::new(cta, 32 * random(4) + random(3)), fence, order, Scope::Gpu);
+                    audit.end_op();
+                }
                 _ => {}
             }
             let does = [Does::Read, Does::Write, Does::Update, Does::Reduce][random(4)];
@@ -593,10 +665,10 @@ mod tests {
             let site = audit.site(Site { span, does, order, scope, space: StateSpace::Global, ..Site::NONE });
             let bytes = [4, 4, 4, 8, 2][random(5)];
             let addr = (4 * random(4)) as u64 & !(u64::from(bytes) - 1);
-            let (warp, lanes) = (random(4), 1 + random(4));
+            let (warp, lanes, all_fail) = (random(4), 1 + random(4), random(4) == 0);
             let mut access = |lane| {
                 let thread = Thread::new(cta, 32 * warp + lane);
-                Access { thread, addr, bytes, failed: random(8) == 0, ..Access::NONE }
+                Access { thread, addr, bytes, failed: all_fail || random(8) == 0, ..Access::NONE }
             };
             let all: Vec<Access> = (0..lanes).map(&mut access).collect();
             match (quick, does) {

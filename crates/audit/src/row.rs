@@ -4,6 +4,7 @@ use crate::again::Step;
 use crate::checks::Check;
 use crate::clock::Clock;
 use crate::event::{Access, Does, Event, Proxy, Thread, Turn};
+use crate::known::Time;
 use crate::line::{Even, LINE, LineRow, parts_at_even_distances};
 use crate::order::Audit;
 use crate::race::{Now, bytes_of_granule, overwrite};
@@ -253,7 +254,7 @@ impl Audit {
     /// Adds a weak access that was put off to a granule, with what its thread knew.
     pub(crate) fn add_late(&mut self, at: u64, new: Entry, thread: Thread, clock: &Clock) {
         let is_ordered = |e: Entry| clock.unordered(thread, e) == 0;
-        let knows = Knows { since: clock.warp.max(clock.cta), learned: None };
+        let knows = Knows { since: clock.warp.max(clock.cta), learned: None, told: Time::MAX };
         if self.shadow.add_ordered(at, new, &mut self.list, knows, is_ordered, |_| false) == Added::Conflict {
             self.shadow.read(at, &mut self.list);
             shadow::add(&mut self.list, new);
@@ -322,7 +323,7 @@ impl Audit {
             let new = Entry { time: self.now, who, lanes: thread.bit(), tag: tag.0 };
             let added = clocks.get(number).map_or(Added::Conflict, |clock| {
                 let is_ordered = |e: Entry| clock.unordered(thread, e) == 0;
-                let knows = Knows { since: clock.warp.max(clock.cta), learned: None };
+                let knows = Knows { since: clock.warp.max(clock.cta), learned: None, told: Time::MAX };
                 self.shadow.add_ordered(at, new, &mut self.list, knows, is_ordered, |_| false)
             });
             match added {

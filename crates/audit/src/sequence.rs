@@ -58,6 +58,8 @@ struct Passed {
     told: Told,
     /// And all that fences before it told: that is put together where somebody asks.
     is_all: bool,
+    /// Its thread knew that itself.
+    knew_all: bool,
 }
 
 impl Fences {
@@ -90,13 +92,16 @@ impl Fences {
         last.map(|last| self.all_until(last))
     }
 
-    /// One more, of a thread that knew so much.
-    fn push(&mut self, number: Number, told: &Told) {
+    /// One more, of a thread that knew so much. `before`: up to which fence it knew what was told here, and its own last one.
+    fn push(&mut self, number: Number, told: &Told, before: (Number, Number)) {
         if self.list.len() >= MOST_KEPT {
             self.all_until(MOST_KEPT / 2);
             self.list.drain(..MOST_KEPT / 2);
         }
-        self.list.push(Passed { number, told: told.clone(), is_all: self.list.is_empty() });
+        // Who hands a lock on tells all that was told to him, mostly.
+        let has_all = |last: &Passed| last.number <= before.0 || last.knew_all && last.number == before.1;
+        let knew_all = self.list.last().is_none_or(has_all);
+        self.list.push(Passed { number, told: told.clone(), is_all: knew_all, knew_all });
     }
 }
 
@@ -129,8 +134,16 @@ impl Sequence {
     }
 
     /// A thread that knows so much has executed the last fence. `unheard`: the number of one that it executed before with the same scope, if nobody can have
-    /// heard of that: who hears of a later one finds all in that.
-    fn put(&mut self, told: &Told, unheard: Option<Number>, scope: Scope, who: Thread, cluster: Option<u32>) {
+    /// heard of that: who hears of a later one finds all in that. `before`: up to which fence it has taken what was told to those of the scope, and its own last one.
+    fn put(
+        &mut self,
+        told: &Told,
+        unheard: Option<Number>,
+        before: (Number, Number),
+        scope: Scope,
+        who: Thread,
+        cluster: Option<u32>,
+    ) {
         let is_narrow = Domain::within(scope, who, cluster).all(|domain| domain != Domain::All);
         for domain in Domain::within(scope, who, cluster) {
             let fences = self.told.entry(domain).or_default();
@@ -140,7 +153,7 @@ impl Sequence {
                     last.number = self.count;
                     last.told.learn(told);
                 }
-                None => fences.push(self.count, told),
+                None => fences.push(self.count, told, before),
             }
         }
     }
@@ -148,6 +161,19 @@ impl Sequence {
     /// A block has ended: what its threads alone may take, nobody takes any more.
     pub fn forget(&mut self, cta: u32) {
         self.told.remove(&Domain::Cta(cta));
+    }
+
+    /// Up to which fence those hear of some who read an address.
+    pub fn heard_of_writes(&self, addr: u64) -> Number {
+        self.at.get(&addr).map_or(0, |(written, _)| *written)
+    }
+
+    /// Those have read an address who know of fences up to a number.
+    pub fn was_read(&mut self, addr: u64, own: Number) {
+        let there = self.at.get(&addr).copied().unwrap_or_default();
+        if there.1 < own {
+            self.at.insert(addr, (there.0, own));
+        }
     }
 
     /// An access by who knows of fences up to a number: up to which one he hears of some.
@@ -186,9 +212,10 @@ impl Audit {
         let is_only = clock.orders().fences.iter().all(|f| f.scope <= scope);
         // Who hears of a fence of somebody else between the two would miss the first one.
         let unheard = Some(clock.unheard).filter(|n| is_only && *n > 0 && n + 1 == number);
-        (clock.passed, clock.unheard) = (number, number);
+        let before = (heard, std::mem::replace(&mut clock.passed, number));
+        clock.unheard = number;
         let told = clock.release(who, now, scope, site);
-        sequence.put(told, unheard, scope, who, cluster);
+        sequence.put(told, unheard, before, scope, who, cluster);
     }
 
     /// A strong access, which may tell of fences before it and hear of others.

@@ -144,6 +144,85 @@ pub fn add(list: &mut Vec<Entry>, new: Entry) {
     list.push(new);
 }
 
+/// Whether a strong read that a later read covers may tell others of a write that they do not hear of by the later one. `told`: what the thread of that did later by
+/// itself and by strong accesses nobody knows of who does not know of the later one.
+fn may_tell(e: Entry, new: Entry, told: Time) -> bool {
+    let is_hidden = (e.who, e.lanes) == (new.who, new.lanes) && e.time > told;
+    !new.tag().writes() && e.tag().strength() > 0 && !is_hidden
+}
+
+/// Strong writes that a new access does not cover, since its thread knows nothing of them.
+///
+/// Those of its warp that are atomics at the same site as the new one, as of lanes that had a lock before, may be left out: who comes after the new one
+/// comes after them too, since it has read what they left, and with the others that one races at the same place. But not if they may have seen other strong writes.
+#[derive(Default)]
+struct Passed {
+    /// How many of them may be left out, and the last of these.
+    n: usize,
+    last: Time,
+    /// The first of the others.
+    first_other: Option<Time>,
+}
+
+impl Passed {
+    /// Whether it is of the same warp, by the same site.
+    fn is_one(e: Entry, new: Entry) -> bool {
+        let is_atomic = e.tag().strength() > 0 && e.tag().writes() && e.tag().reads();
+        is_atomic && (e.who, e.tag) == (new.who, new.tag) && e.time < new.time
+    }
+
+    /// One more. Says whether it may be left out.
+    fn add(&mut self, e: Entry, new: Entry) -> bool {
+        let is_one = Passed::is_one(e, new);
+        if is_one {
+            (self.n, self.last) = (self.n + 1, self.last.max(e.time));
+        } else {
+            // Those of other blocks are many where there are some.
+            let time = if e.cta() == new.cta() { e.time } else { 0 };
+            self.first_other = Some(self.first_other.map_or(time, |first| first.min(time)));
+        }
+        is_one
+    }
+
+    /// Whether there are some, all of them before the others.
+    fn are_last(&self) -> bool {
+        self.n > 0 && self.first_other.is_none_or(|first| first > self.last)
+    }
+}
+
+/// Takes those out of the accesses to a granule that a new one covers. Strong reads stay that may tell of strong writes of other threads: of those of some lanes that
+/// read the same bytes in the same way after the same writes, the first.
+pub fn leave(list: &mut Vec<Entry>, new: Entry, told: Time, covers: impl Fn(Entry) -> bool) {
+    let is_strong_write = |e: &Entry| e.tag().strength() > 0 && e.tag().writes();
+    if new.tag().writes() {
+        let mut passed = Passed::default();
+        list.iter().filter(|e| is_strong_write(e) && !covers(**e)).for_each(|e| _ = passed.add(*e, new));
+        let are_last = passed.are_last();
+        return list.retain(|e| !(covers(*e) || are_last && Passed::is_one(*e, new)));
+    }
+    if !list.iter().any(is_strong_write) {
+        return list.retain(|e| !covers(*e));
+    }
+    let mut i = 0;
+    while let Some(e) = list.get(i).copied() {
+        let is_seen = |w: &&Entry| {
+            let is_own = (w.who, w.lanes) == (e.who, e.lanes);
+            is_strong_write(w) && w.tag().mask() & e.tag().mask() != 0 && w.time <= e.time && !is_own
+        };
+        let alike = Tag::KIND | 15;
+        let tells = || {
+            let Some(last) = list.iter().filter(is_seen).map(|w| w.time).max() else { return false };
+            let does = |z: &Entry| z.who == e.who && e.lanes & !z.lanes == 0 && (z.tag ^ e.tag) & alike == 0;
+            !list[..i].iter().any(|z| does(z) && !z.tag().writes() && z.time >= last)
+        };
+        if !covers(e) || may_tell(e, new, told) && tells() {
+            i += 1;
+        } else {
+            list.remove(i);
+        }
+    }
+}
+
 /// What is remembered of a page.
 #[derive(Debug)]
 pub struct Page {

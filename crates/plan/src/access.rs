@@ -60,6 +60,8 @@ pub struct AccessClass {
     pub is_guarded: bool,
     /// An audit is told of it, so that the routine does it.
     pub is_told: bool,
+    /// It is an atomic whose lanes keep to the seed's order: the routine does it where they are several.
+    pub is_in_order: bool,
     /// The statement.
     pub span: Span,
 }
@@ -85,6 +87,7 @@ impl AccessClass {
                 address,
                 is_guarded,
                 is_told: false,
+                is_in_order: false,
                 span,
             }
         };

@@ -36,7 +36,7 @@ pub struct Options {
     pub speculate: bool,
     /// An audit is told what threads do: what it is told of goes through routines and leaves the code, in the order of the function as it was lowered.
     pub audited: bool,
-    /// Of what an audit would be told, only atomics go through routines, so that they come in the seed's order: it is known that nothing can be found.
+    /// Of what an audit would be told, only atomics of several lanes go through routines, so that they come in the seed's order: it is known that nothing can be found.
     pub in_order: bool,
     /// What is counted: the function has ops that do it ([`handloom_ir::simt::Count`]).
     pub counted: Counting,

@@ -146,11 +146,12 @@ impl Plan {
 
     /// The access of an instruction, if it has one.
     pub fn access(&self, inst: &Inst) -> Option<AccessClass> {
-        let is_told = |a: &AccessClass| match self.options.in_order {
-            true => matches!(a.kind, Kind::Atomic(..)),
-            false => self.options.audited && a.space != StateSpace::ParamEntry,
-        };
-        AccessClass::of(inst).map(|a| AccessClass { is_told: is_told(&a), ..a })
+        let Options { audited, in_order, .. } = self.options;
+        AccessClass::of(inst).map(|a| AccessClass {
+            is_told: audited && !in_order && a.space != StateSpace::ParamEntry,
+            is_in_order: in_order && matches!(a.kind, Kind::Atomic(..)),
+            ..a
+        })
     }
 
     /// The variable that the address of instruction `i` of block `b` is made from, where an audit is told.

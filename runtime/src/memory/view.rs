@@ -88,6 +88,11 @@ impl View {
         self.generation
     }
 
+    /// A number that is the same as long as cached ranges are not forgotten.
+    pub(crate) fn age(&self) -> u64 {
+        self.generation
+    }
+
     /// Forgets cached ranges if an allocation has ended. Says whether it did.
     pub(crate) fn refresh(&mut self) -> bool {
         let now = self.memory.generation();

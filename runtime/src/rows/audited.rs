@@ -21,6 +21,7 @@ use super::check::{Request, is_global, locate, record};
 use super::memory::{lanes, wrap};
 use crate::lock::lock;
 use crate::memory::{Undo, access};
+use crate::warp::repeats::Step;
 use crate::warp::told::Told;
 
 /// The lanes of a warp, from the first and from the last.
@@ -57,12 +58,20 @@ pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }
     let Some(told) = &mut c.host.told else { return 1 };
+    let context = c.ctx.warp as usize;
+    if told.repeats.next(c.site, c.mask, context).is_some() {
+        told.repeats.pass();
+        return 1;
+    }
+    let before = told.repeats.place();
     let made = Site { span: site.span, does: Does::Fence, order, scope, ..Site::NONE };
     let mut teller = Teller::of(told, c.tables.mems.len(), c.site, (cta, warp), made);
     let number = teller.number_of_fence();
     if c.mask.is_power_of_two() {
         let who = Thread::new(cta, teller.warp + c.mask.trailing_zeros() as usize);
         if teller.audit.repeats_fence(who, number, order, scope) {
+            drop(teller);
+            told.repeats.keep(before, Step { site: c.site, mask: c.mask, warp: context, touch: None });
             return 1;
         }
     }
@@ -75,7 +84,12 @@ pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
 }
 
 /// An access by all rules, of which an audit is told.
-pub(super) fn access(c: &mut Call<'_>, r: &Request) -> u64 {
+#[inline]
+pub(super) fn access(c: &mut Call<'_>) -> u64 {
+    if let Some(done) = one::again(c) {
+        return done;
+    }
+    let r = &Request::made_by(&c.tables.mems[c.site].op);
     if let Some(done) = one::access(c, r).or_else(|| evenly::access(c, r)) {
         return done;
     }

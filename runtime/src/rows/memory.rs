@@ -26,7 +26,7 @@ pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
 pub(super) fn memory(c: &mut Call<'_>) -> u64 {
     let site = &c.tables.mems[c.site];
     if c.host.told.is_some() && Request::is_made_by(&site.op) {
-        return audited::access(c, &Request::made_by(&site.op));
+        return audited::access(c);
     }
     if let Op::IsSpace(space) = site.op {
         for lane in lanes(c.mask) {

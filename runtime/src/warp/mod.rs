@@ -7,6 +7,7 @@ pub(crate) mod counted;
 pub(crate) mod host;
 mod images;
 mod memory;
+pub(crate) mod repeats;
 pub(crate) mod sums;
 pub(crate) mod told;
 

@@ -8,6 +8,7 @@ use handloom_interp::SharedAudit;
 use handloom_interp::barrier::Released;
 
 use super::host::{BarWait, ClusterWait, CtaHost};
+use super::repeats::Repeats;
 use crate::lock::lock;
 use crate::memory::Undo;
 
@@ -25,6 +26,8 @@ pub(crate) struct Told {
     pub(crate) bits: Option<(Undo, Filled)>,
     /// By memory site of the code: the numbers of its statement in global and in shared memory, once it was told of.
     pub(crate) sites: Vec<[Option<u32>; 2]>,
+    /// What the thread that runs does again and again.
+    pub(crate) repeats: Repeats,
 }
 
 impl Told {
@@ -34,7 +37,8 @@ impl Told {
         let (has_memory, has_races) = (audit.memory().is_some(), audit.has_races());
         let has_misuses = audit.misuses().is_some();
         let bits = undo.map(|undo| (undo.clone(), Filled::default()));
-        Told { audit: SharedAudit::clone(shared), has_memory, has_races, has_misuses, bits, sites: Vec::new() }
+        let (repeats, sites) = (Repeats::new(audit.count()), Vec::new());
+        Told { audit: SharedAudit::clone(shared), has_memory, has_races, has_misuses, bits, sites, repeats }
     }
 }
 

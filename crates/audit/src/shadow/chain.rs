@@ -1,6 +1,6 @@
 //! The accesses to a granule that are remembered, as a chain, and how one more is added to them.
 
-use super::{Cell, Entry, FEW, MOST, Shadow, Tag, add};
+use super::{Cell, Entry, FEW, MOST, Passed, Shadow, Tag, add, leave, may_tell};
 use crate::known::Time;
 
 /// Some of the accesses to a granule, by their places: a bit each.
@@ -12,6 +12,10 @@ impl Bits {
         if let Some(word) = self.0.get_mut(place / 64) {
             *word |= 1 << (place % 64);
         }
+    }
+
+    fn join(&mut self, other: &Bits) {
+        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine |= theirs);
     }
 
     fn has(&self, place: usize) -> bool {
@@ -39,6 +43,8 @@ pub struct Knows {
     pub since: Time,
     /// How often it has learned something, if it may do the same access again and again.
     pub learned: Option<u32>,
+    /// What it did later by itself and by strong accesses nobody knows of who does not know of this one too.
+    pub told: Time,
 }
 
 /// A strong access to a granule: while nothing changes there but by the same, it is known what the next one of the kind does.
@@ -108,11 +114,21 @@ impl Shadow {
             return Added::Done;
         }
         self.forget_turn(at);
-        let added = self.add_to(cell, at, new, list, knows.since, is_ordered, is_strong);
+        let added = self.add_to(cell, at, new, list, knows, is_ordered, is_strong);
         if let (Some(turn), Added::Last(place)) = (turn, added) {
             self.turns[turn.slot()] = Some((turn, place));
         }
         added
+    }
+
+    /// Lanes do what another one of their warp just did, if that is known to race with nothing whatever a lane knows. Says whether they were added to it.
+    pub fn joins_turn(&mut self, at: u64, new: Entry) -> bool {
+        let turn = Turn::of(at, new, new.time).filter(|_| !new.tag().writes());
+        let is_it = |turn: &Turn| self.turns[turn.slot()].filter(|(before, _)| before == turn);
+        let Some((_, place)) = turn.as_ref().and_then(is_it) else { return false };
+        let page = self.find(at);
+        self.slot(page, at, place).entry.lanes |= new.lanes;
+        true
     }
 
     /// Something else is remembered of a granule.
@@ -135,7 +151,7 @@ impl Shadow {
         at: u64,
         new: Entry,
         list: &mut Vec<Entry>,
-        since: Time,
+        knows: Knows,
         is_ordered: impl Fn(Entry) -> bool,
         is_strong: impl Fn(Entry) -> bool,
     ) -> Added {
@@ -153,8 +169,11 @@ impl Shadow {
         let (mut n, mut covered, mut like, mut is_alone) = (0, 0, None, true);
         // Whatever a lane of the warp knows, it may do it.
         let mut is_strong_anyhow = true;
+        // Strong writes, and strong reads that may have to tell of them.
+        let (mut has_writes, mut has_seen) = (false, false);
+        let (mut passed, mut of_others) = (Passed::default(), 0);
         // Those that are covered, a bit each.
-        let (mut gone, mut oldest) = (Bits::default(), (Time::MAX, 0));
+        let (mut gone, mut was_passed, mut oldest) = (Bits::default(), Bits::default(), (Time::MAX, 0));
         let (mut here, mut place) = (cell, 0);
         // The same by any other block would be strong, and so not be covered either.
         let is_wide = strength > 0 && is_strong(Entry { who: !new.who, ..new });
@@ -164,11 +183,14 @@ impl Shadow {
                 if e.time < oldest.0 {
                     oldest = (e.time, n);
                 }
+                of_others |= e.tag;
                 n += 1;
                 let Some(next) = node(&mut self.nodes, here.next) else { break };
                 (place, here) = (here.next, *next);
                 continue;
             }
+            let is_strong_write = e.tag().strength() > 0 && e.tag().writes();
+            has_writes |= is_strong_write;
             let covers = may_be_covered(e);
             // Of atomics of many blocks on one place it is not asked whether they are in order.
             let is_race = conflicts(e) && !is_strong(e);
@@ -179,12 +201,15 @@ impl Shadow {
             is_strong_anyhow &= !is_race;
             if e.is_like(&new) {
                 like = Some(place);
-            } else if e.who == new.who && e.time > since {
+            } else if e.who == new.who && e.time > knows.since {
                 is_alone = false;
             }
             if covers && ordered {
                 covered += 1;
                 gone.add(n);
+                has_seen |= may_tell(e, new, knows.told);
+            } else if is_strong_write && passed.add(e, new) {
+                was_passed.add(n);
             }
             if e.time < oldest.0 {
                 oldest = (e.time, n);
@@ -192,6 +217,17 @@ impl Shadow {
             n += 1;
             let Some(next) = node(&mut self.nodes, here.next) else { break };
             (place, here) = (here.next, *next);
+        }
+        if Tag(of_others).writes() {
+            (has_writes, passed.n) = (true, 0);
+        }
+        if passed.are_last() {
+            if like.is_some() {
+                self.cover(at, new, list, knows.told, |e| may_be_covered(e) && is_ordered(e));
+                return Added::Done;
+            }
+            covered += passed.n;
+            gone.join(&was_passed);
         }
         let last = place;
         let is_last = strength > 0 && (writes || is_strong_anyhow);
@@ -206,6 +242,10 @@ impl Shadow {
                 self.add_lanes_at(at, place, new.lanes);
                 return if writes && strength > 0 { Added::Done } else { added(place) };
             }
+        }
+        if has_writes && has_seen {
+            self.cover(at, new, list, knows.told, |e| may_be_covered(e) && is_ordered(e));
+            return Added::Done;
         }
         if covered == n {
             self.give(cell.next);
@@ -228,12 +268,17 @@ impl Shadow {
             }
             return added(to);
         }
+        self.cover(at, new, list, knows.told, |e| may_be_covered(e) && is_ordered(e));
+        Added::Done
+    }
+
+    /// Adds an access that covers some to the list of all.
+    fn cover(&mut self, at: u64, new: Entry, list: &mut Vec<Entry>, told: Time, covers: impl Fn(Entry) -> bool) {
         self.read(at, list);
-        list.retain(|e| !(may_be_covered(*e) && is_ordered(*e)));
+        leave(list, new, told, covers);
         add(list, new);
         self.write(at, list);
         list.clear();
-        Added::Done
     }
 
     /// Whether something holds of all accesses of a chain.
@@ -250,6 +295,18 @@ impl Shadow {
     /// Takes some accesses out of those of a granule, by their places, and adds another one at the end: its place.
     fn replace(&mut self, at: u64, gone: &Bits, new: Entry) -> u32 {
         let page = self.find(at);
+        let Some(last) = self.unlink(page, at, gone) else {
+            *self.cell_at(page, at) = Cell { entry: new, next: 0 };
+            return 0;
+        };
+        let to = self.take();
+        self.put(to, Cell { entry: new, next: 0 });
+        self.slot(page, at, last).next = to;
+        to
+    }
+
+    /// Takes some accesses out of those of a granule, by their places: the place of the last one that is left. `None` if none is; then they stand there as before.
+    fn unlink(&mut self, page: usize, at: u64, gone: &Bits) -> Option<u32> {
         let (mut last, mut i) = (0, 1);
         let mut next = self.cell_at(page, at).next;
         while next != 0 {
@@ -265,18 +322,36 @@ impl Shadow {
         if gone.has(0) {
             // The second one comes first then.
             let second = self.cell_at(page, at).next;
-            let Some(cell) = node(&mut self.nodes, second).copied() else {
-                *self.cell_at(page, at) = Cell { entry: new, next: 0 };
-                return 0;
-            };
-            *self.cell_at(page, at) = cell;
+            *self.cell_at(page, at) = node(&mut self.nodes, second).copied()?;
             self.give_one(second);
             last = if last == second { 0 } else { last };
         }
-        let to = self.take();
-        self.put(to, Cell { entry: new, next: 0 });
-        self.slot(page, at, last).next = to;
-        to
+        Some(last)
+    }
+
+    /// Takes lanes that read by a strong access out of those that did the same before. `hides`: those of some lanes of whom nobody knows what they did at a time, but
+    /// who knows what they do now.
+    pub fn take_out(&mut self, at: u64, new: Entry, hides: impl Fn(Time, u32) -> u32) {
+        let page = self.find(at);
+        let (mut place, mut n, mut gone, mut is_gone) = (0, 0, Bits::default(), false);
+        loop {
+            let Cell { entry, next } = self.slot(page, at, place);
+            if (entry.who, entry.tag) == (new.who, new.tag) && entry.time < new.time && entry.lanes & new.lanes != 0 {
+                entry.lanes &= !hides(entry.time, entry.lanes & new.lanes);
+                if entry.lanes == 0 {
+                    gone.add(n);
+                    is_gone = true;
+                }
+            }
+            (place, n) = (*next, n + 1);
+            if place == 0 {
+                break;
+            }
+        }
+        if is_gone {
+            self.forget_turn(at);
+            self.unlink(page, at, &gone);
+        }
     }
 
     /// A place of a granule: 0 for the first, or else the number of a node.

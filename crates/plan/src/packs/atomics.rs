@@ -61,7 +61,11 @@ impl Strategy<'_> {
             return AtomicWay::Routine;
         }
         // Functions that wait note what each lane changed.
-        if a.is_guarded || self.plan.tells_dirty || !a.is_tested_by_vectors(self.plan.func.ty(a.address)) {
+        if a.is_in_order
+            || a.is_guarded
+            || self.plan.tells_dirty
+            || !a.is_tested_by_vectors(self.plan.func.ty(a.address))
+        {
             return AtomicWay::Loop;
         }
         let fold = Fold::of(op).filter(|_| !is_read && address().is_some_and(|s| s.is_uniform()));

@@ -492,6 +492,14 @@ fn lane_atomic(
             }
         })
         .collect();
+    if mem.class.is_in_order {
+        // The order of one lane is every seed's.
+        let less = cx.asm.b.ins().iadd_imm_s(m, -1);
+        let others = cx.asm.b.ins().band(m, less);
+        let one = cx.asm.b.create_block();
+        cx.asm.b.ins().brif(others, cold, &[], one, &[]);
+        cx.asm.b.switch_to_block(one);
+    }
     // First all tests, then all effects.
     let check = |e: &mut Emit<'_, '_>, _lane: Value, at: Value| {
         let bad = lane_refused(e, &mem, at, limits);
