@@ -39,6 +39,17 @@ impl Emit<'_> {
             return Ok(());
         }
         let (wait, done) = (self.a.label(), self.a.label());
+        if matches!(inst.op, Op::Shfl(_)) && inst.src[1..3].iter().all(|v| constant(*v).is_some()) {
+            // All lanes there are, as nearly always: known ones are taken, without a mask.
+            let some = self.a.label();
+            self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
+            self.a.jump(Code::Jne_rel32_64, some);
+            self.in_part = false;
+            self.complete(inst);
+            self.in_part = true;
+            self.a.jump(Code::Jmp_rel32_64, done);
+            self.a.bind(some);
+        }
         // A function that is called has only some of the lanes in its context, and exchanges of addresses are for all lanes.
         if self.f.is_entry && !matches!(inst.op, Op::Matrix(_)) {
             self.a.op2(Code::Cmp_r32_rm32, LANES, warp(offset_of!(WarpCtx, live)));
