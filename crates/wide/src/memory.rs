@@ -686,7 +686,7 @@ impl Emit<'_> {
     }
 
     /// Elements that follow each other within each part of a vector, in a block that all lanes execute.
-    fn parts(&mut self, inst: &Inst, x: &Access) {
+    pub(crate) fn parts(&mut self, inst: &Inst, x: &Access) {
         let n_parts = n_parts(x.ty);
         let n = 32 / n_parts as i32;
         let regs = [RCX, RSI, R11, Register::RDI];

@@ -12,7 +12,7 @@ use handloom_plan::analysis::reach::Reach;
 use handloom_plan::order::AccessOrder;
 use iced_x86::{Code, Register};
 
-use crate::access::{Access, Limits};
+use crate::access::{Access, Form, Limits};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
 use crate::tuples::is_of_tuples;
@@ -32,7 +32,7 @@ impl Emit<'_> {
     /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3.
     pub(crate) fn scattered(&mut self, inst: &Inst, x: &Access) {
         let done = self.a.label();
-        self.strided_by_all(inst, x, done);
+        self.by_all(inst, x, done);
         let is_indexed = self.by_index(inst, x, done);
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
         self.ensure_words(x.class.address);
@@ -108,6 +108,32 @@ impl Emit<'_> {
             }
         }
         self.a.bind_if_wanted(done);
+    }
+
+    /// In a block that some lanes may execute: if all of them do, and all tests pass, an access as it would be done if that were known, where it needs no gather then.
+    /// Goes to `done`.
+    fn by_all(&mut self, inst: &Inst, x: &Access, done: Label) {
+        let is_plain = matches!(x.class.kind, Kind::Load | Kind::Store) && !x.class.order.is_strong();
+        if !self.in_part || x.lanes != LANES || x.limits == Limits::Own || !is_plain {
+            return;
+        }
+        self.in_part = false;
+        let (y, form, scalars) = self.kind_of_access(inst, x.class, x.limits, LANES);
+        if !scalars && matches!(form, Form::Parts | Form::Bands | Form::Strided | Form::Tuples(_)) {
+            let apart = self.a.label();
+            let y = Access { cold: apart, ..y };
+            self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
+            self.a.jump(Code::Jne_rel32_64, apart);
+            match form {
+                Form::Parts => self.parts(inst, &y),
+                Form::Bands => self.bands(inst, &y),
+                Form::Tuples(run) => self.runs_of_tuples(inst, &y, run.into()),
+                _ => self.strided(inst, &y),
+            }
+            self.a.jump(Code::Jmp_rel32_64, done);
+            self.a.bind(apart);
+        }
+        self.in_part = true;
     }
 
     /// Whether something is known of how the lanes of an address differ.

@@ -13,7 +13,7 @@ use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits, Runs};
 use crate::alloc::n_parts;
-use crate::asm::{Label, Mem};
+use crate::asm::Mem;
 use crate::emit::*;
 use crate::values::{by_width, load_code, store_code};
 
@@ -116,21 +116,6 @@ impl Emit<'_> {
         for q in 0..n_parts(x.ty) {
             self.strided_part(inst, x, q, Mem::at(Register::R8, (31 * stride).min(0) as i32));
         }
-    }
-
-    /// In a block that some lanes may execute: if all of them do, and stand where one run may be. Goes to `done` then.
-    pub(crate) fn strided_by_all(&mut self, inst: &Inst, x: &Access, done: Label) {
-        if x.lanes != LANES || x.limits == Limits::Own || self.stride_of(&x.class).is_none() {
-            return;
-        }
-        let apart = self.a.label();
-        self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
-        self.a.jump(Code::Jne_rel32_64, apart);
-        let in_part = std::mem::replace(&mut self.in_part, false);
-        self.strided(inst, &Access { cold: apart, ..*x });
-        self.in_part = in_part;
-        self.a.jump(Code::Jmp_rel32_64, done);
-        self.a.bind(apart);
     }
 
     /// A part whose tests are made elsewhere.

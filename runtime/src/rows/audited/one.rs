@@ -13,7 +13,7 @@ use super::{Teller, follow_range, goes_on, kind_of, proxy_of, range_of};
 use crate::memory::access;
 use crate::warp::repeats::{Step, Touch};
 
-/// Does an access that is the next step of rounds that are counted ([`Repeats`](crate::warp::repeats::Repeats)). As [`access`].
+/// Does an access that is the next step of rounds that are counted ([`Repeats`](crate::warp::repeats::Repeats)). As [`access()`].
 #[inline]
 pub(super) fn again(c: &mut Call<'_>) -> Option<u64> {
     let warp = c.ctx.warp as usize;
