@@ -469,7 +469,7 @@ fn mask(args: &[Arg], shapes: &[Shape], ty: Ty) -> Option<Shape> {
             return Some(Shape::UNIFORM.within(0, c.min(a.high), ty));
         }
         // Where the bases have none of the bits that stay, each lane is a constant.
-        let is_known = (c + 1).is_power_of_two() && c < 1 << 31 && u32::from(a.align) >= (c + 1).trailing_zeros();
+        let is_known = c < 1 << 31 && (c + 1).is_power_of_two() && u32::from(a.align) >= (c + 1).trailing_zeros();
         if !is_known && !a.is_apart_from_bases() {
             continue;
         }
