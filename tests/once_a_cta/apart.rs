@@ -60,14 +60,16 @@ impl Maker {
         if self.depth == 0 && self.rng.one_in(2) {
             let pitch = *self.rng.pick(&[4u32, 16, 17, 32]);
             self.line(&format!("and.b32 %col, %lin, {};\n    shr.u32 %row, %lin, {k};", (1u32 << k) - 1));
-            self.line(&format!("mad.lo.u32 %t1, %row, {pitch}, %col;\n    and.b32 %t1, %t1, 1023;"));
+            self.line(&format!(
+                "mad.lo.u32 %t1, %row, {pitch}, %col;\n    and.b32 %t1, %t1, 1023;\n    mov.u32 %most, %t1;"
+            ));
             self.line("shl.b32 %t1, %t1, 2;\n    mov.u32 %t2, tile;\n    add.u32 %t1, %t1, %t2;");
-            self.line("bar.sync 0;\n    st.shared.u32 [%t1], %lin;\n    bar.sync 0;");
+            self.line("bar.sync 0;\n    st.shared.u32 [%t1], %most;\n    bar.sync 0;");
             self.line(&format!(
                 "mad.lo.u32 %t1, %col, {pitch}, %row;\n    shl.b32 %t1, %t1, 2;\n    add.u32 %t1, %t1, %t2;"
             ));
             self.line("ld.shared.u32 %t2, [%t1];\n    bar.sync 0;");
-            // Several threads may have written one place: what is there is one of them.
+            // Several threads may have written one place, all of them the same.
             self.line("setp.lt.u32 %p1, %t2, 1024;\n    @%p1 add.u32 %r, %r, %row;");
         }
     }

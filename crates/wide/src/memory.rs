@@ -267,9 +267,7 @@ impl Emit<'_> {
             }
             Some(s) if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) => Form::Row,
             Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
-            Some(_) if !self.in_part && lanes == LANES && limits != Limits::Own && self.stride_of(&class).is_some() => {
-                Form::Strided
-            }
+            Some(_) if !self.in_part && lanes == LANES && self.is_strided(&x) => Form::Strided,
             Some(s) => match lanes_of_runs(&s, &x) {
                 Some(run) if run == 32 || !self.in_part && lanes == LANES => Form::Tuples(run),
                 _ => Form::Scattered,

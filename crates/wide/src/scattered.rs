@@ -198,7 +198,7 @@ impl Emit<'_> {
     }
 
     /// Whether generic addresses that are not in the heap may be those of objects in local memory, as functions get them: each lane's lie in its own.
-    fn may_be_own(&self, x: &Access) -> bool {
+    pub(crate) fn may_be_own(&self, x: &Access) -> bool {
         x.class.space == StateSpace::Generic
             && matches!(x.class.kind, Kind::Load | Kind::Store)
             && x.class.order == Order::Weak

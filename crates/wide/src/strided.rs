@@ -87,6 +87,13 @@ impl Emit<'_> {
         fits.then_some(shape.stride)
     }
 
+    /// Whether an access is. Objects in local memory lie at distances of their own, and none of them is the next lane's.
+    pub(crate) fn is_strided(&self, x: &Access) -> bool {
+        let stride = self.stride_of(&x.class);
+        let is_own = self.may_be_own(x) && stride == Some(self.plan.facts.local_stride);
+        stride.is_some() && !is_own && x.limits != Limits::Own
+    }
+
     /// The lane that lies lowest, and bytes from its element to the highest one.
     pub(crate) fn run_of_strides(&self, class: &AccessClass) -> (usize, i64) {
         let stride = self.stride_of(class).unwrap_or(0);
