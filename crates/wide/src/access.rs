@@ -76,8 +76,8 @@ pub(crate) enum Form {
     Tuples(u8),
     /// Each part of a vector is at one address.
     Bands,
-    /// Elements stand at one distance, of a few elements, through the whole warp.
-    Strided,
+    /// Elements of each part stand a few elements apart.
+    Strided(Shape),
     /// Anywhere.
     Scattered,
 }

@@ -65,7 +65,7 @@ pub(crate) fn read_into_vectors(plan: &mut Plan) {
 impl Emit<'_> {
     /// One element for each part.
     pub(crate) fn bands(&mut self, inst: &Inst, x: &Access) {
-        let Some(shape) = self.shape(x.class.address) else { return };
+        let Some(shape) = self.address_shape(x) else { return };
         if x.limits != Limits::Safe {
             let skip = self.around_tests(x);
             self.limits(x);

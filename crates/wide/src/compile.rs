@@ -165,6 +165,7 @@ fn made(
         joints: Joints::default(),
         proven: Vec::new(),
         indices: Indices::none(plan.func.regs.len()),
+        by_indexed: None,
         bundles: bundles(&plan, &found, &uses),
         late: late_sums(&plan),
         awaited: if a.has_wide_vectors() { Vec::new() } else { awaited(&plan, &found) },

@@ -19,7 +19,7 @@ use handloom_plan::analysis::reach::Reaches;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Elsewhere, Folded, Held, Indices, Joints, Limits, Slow};
+use crate::access::{Elsewhere, Folded, Held, Indexed, Indices, Joints, Limits, Slow};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
@@ -150,6 +150,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) uses: Uses,
     /// Addresses by indices.
     pub(crate) indices: Indices,
+    /// By what index the access in the making finds its address, and how its lanes lie, where that does not wrap.
+    pub(crate) by_indexed: Option<(Indexed, Shape)>,
     /// Registers that hold tuples as they lie in memory.
     pub(crate) bundles: Set,
     /// By instruction that loads: the one that reads the value from memory.

@@ -1,16 +1,16 @@
-//! Addresses of neighbours by an index that goes round a loop: `base + 4 * i`, where `i` has 32 bits and each lane has the next one.
+//! Addresses by an index that goes round a loop: `base + 4 * i`, where `i` has 32 bits and lanes differ in a known way, mostly since each has the next one.
 //!
 //! # The model
 //! That `i` does not wrap between two lanes is not known when code is made, so an address made of it varies as far as the plan knows. Mostly it does not, which is
-//! one look at the ends of the warp: then the lanes are a row, whose address is made by general registers. What makes the address as a vector is
-//! *delayed*: only where lanes turn out not to be neighbours, or a test refuses, is it done, in front of what is done with addresses of which
-//! nothing is known (`scattered`).
+//! one look at the ends of each group: then lanes lie as their indices do, and addresses are made by general registers. What makes the address as a vector is
+//! *delayed*: only where an index wraps, or a test refuses, is it done, in front of what is done with addresses of which nothing is known (`scattered`).
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Int, Order, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::classes::Class;
+use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Indexed, Indices, Limits};
@@ -18,6 +18,8 @@ use crate::alloc::Place;
 use crate::asm::{Label, Mem, low32};
 use crate::emit::*;
 use crate::head::FRAME_WORDS;
+use crate::lies::by_all;
+use crate::strided::run_of;
 use crate::tuples::is_of_tuples;
 
 /// How many turns of a loop data is asked for ahead, as a power of two; where warps go through it in turn, all of them.
@@ -87,13 +89,16 @@ impl Emit<'_> {
         let address = reg(class.address).filter(|_| fits)?;
         let indexed = self.part_of_index(insts, made, address)?;
         let Class::Affine(shape) = self.plan.facts.class[indexed.index.idx()] else { return None };
-        let step = shape.stride.checked_shl(indexed.shift)?;
         // Nothing that it is made of has changed since.
         let start = *made.get(&address.idx())?;
         let sources = || indexed.words.iter().copied().chain([Val::Reg(indexed.index)]).filter_map(reg);
         let earliest = self.start_of_index(insts, made, start);
         let stays = sources().all(|r| insts[earliest..i].iter().all(|x| !x.dst.contains(&r)));
-        (shape.is_linear() && shape.stride > 0 && step == class.bytes() && stays).then_some(indexed)
+        // Each vector of addresses is made of one of the groups, which are tested one by one.
+        let is_of_one = |q: usize| (8 * q..8 * q + 8).all(|l| shape.group_of(l) == shape.group_of(8 * q));
+        let fits = shape.groups() <= 4 && (0..4).all(is_of_one) && !shape.is_uniform();
+        let is_far = (0..shape.groups()).any(|g| run_of(&shape, g).1 >= 1 << 20);
+        (fits && !is_far && stays).then_some(indexed)
     }
 
     /// The first instruction of the block that belongs to the making of an address.
@@ -167,30 +172,68 @@ impl Emit<'_> {
             return false;
         };
         let apart = self.a.label();
-        let stride = self.shape(Val::Reg(indexed.index)).map_or(1, |s| s.stride);
-        self.lane_value(Val::Reg(indexed.index), 0, RAX);
-        // Whether one of the lanes wraps.
-        self.a.op2(Code::Mov_r32_rm32, ECX, EAX);
-        self.a.imm(Code::Add_rm32_imm32, ECX, 31 * stride as i32);
-        self.a.jump(if indexed.signed { Code::Jo_rel32_64 } else { Code::Jb_rel32_64 }, apart);
-        self.sized(RAX, RAX, &indexed);
-        for word in &indexed.words {
-            self.lane_value(*word, 0, RDX);
-            self.a.op2(Code::Add_r64_rm64, RAX, RDX);
-        }
-        self.add_number(RAX, indexed.number.wrapping_add(x.class.offset));
-        self.fetch_by_step(x, &indexed);
+        let shape = self.shape(Val::Reg(indexed.index)).unwrap_or(Shape::UNIFORM);
+        let address = shape.times(1 << indexed.shift);
         let fast = Access { cold: apart, ..*x };
-        self.limits_of_run(&fast, 31 * x.class.bytes());
-        self.test_start(&fast, RAX);
-        self.row(inst, x);
-        self.a.jump(Code::Jmp_rel32_64, done);
+        if address.is_linear() && address.stride == x.class.bytes() {
+            self.stays_in_width(&indexed, &shape, apart);
+            self.indexed_address(&indexed, 0);
+            self.add_number(RAX, x.class.offset);
+            self.fetch_by_step(x, &indexed);
+            self.limits_of_run(&fast, 31 * x.class.bytes());
+            self.test_start(&fast, RAX);
+            self.row(inst, x);
+            self.a.jump(Code::Jmp_rel32_64, done);
+        } else if x.lanes == LANES {
+            let in_part = std::mem::replace(&mut self.in_part, false);
+            let form = self.form_of(address, &fast);
+            if by_all(form) {
+                if in_part {
+                    self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
+                    self.a.jump(Code::Jne_rel32_64, apart);
+                }
+                self.stays_in_width(&indexed, &shape, apart);
+                self.by_indexed = Some((indexed.clone(), address));
+                self.of_all(inst, &fast, form);
+                self.by_indexed = None;
+                self.a.jump(Code::Jmp_rel32_64, done);
+            }
+            self.in_part = in_part;
+        }
         self.a.bind(apart);
         self.drop_held();
         if let Some(address) = reg(x.class.address).filter(|r| self.indices.delayed.has(r.idx())) {
             self.make_indexed(address, &indexed);
         }
         true
+    }
+
+    /// Goes to `apart` where an index wraps from one lane to another. Uses `rax`.
+    fn stays_in_width(&mut self, indexed: &Indexed, shape: &Shape, apart: Label) {
+        for (lowest, reach) in (0..shape.groups()).map(|g| run_of(shape, g)).filter(|(_, reach)| *reach > 0) {
+            self.lane_value(Val::Reg(indexed.index), lowest, RAX);
+            self.a.imm(Code::Add_rm32_imm32, EAX, reach as i32);
+            self.a.jump(if indexed.signed { Code::Jo_rel32_64 } else { Code::Jb_rel32_64 }, apart);
+        }
+    }
+
+    /// The address of a lane, without the offset of an access, in `rax`. Uses `rdx`.
+    pub(crate) fn indexed_address(&mut self, indexed: &Indexed, lane: usize) {
+        self.lane_value(Val::Reg(indexed.index), lane, RAX);
+        self.sized(RAX, RAX, indexed);
+        for word in &indexed.words {
+            self.lane_value(*word, 0, RDX);
+            self.a.op2(Code::Add_r64_rm64, RAX, RDX);
+        }
+        self.add_number(RAX, indexed.number);
+    }
+
+    /// How the lanes of the address of an access differ: of one by an index, as far as that does not wrap.
+    pub(crate) fn address_shape(&self, x: &Access) -> Option<Shape> {
+        match &self.by_indexed {
+            Some((_, shape)) => Some(*shape),
+            None => self.shape(x.class.address),
+        }
     }
 
     /// An index at the width of addresses, times its size.
@@ -274,14 +317,15 @@ impl Emit<'_> {
 
     /// Makes an address as a vector: of scalars, since words of the context may be others' by now.
     fn make_indexed(&mut self, address: Reg, indexed: &Indexed) {
-        let stride = self.shape(Val::Reg(indexed.index)).map_or(1, |s| s.stride.cast_unsigned());
-        let deltas: Vec<u64> = (0..16).map(|l| l * stride).collect();
+        let shape = self.shape(Val::Reg(indexed.index)).unwrap_or(Shape::UNIFORM);
         let extend =
             if indexed.signed { Code::EVEX_Vpmovsxdq_zmm_k1z_ymmm256 } else { Code::EVEX_Vpmovzxdq_zmm_k1z_ymmm256 };
         let add = Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64;
         for q in 0..4 {
             self.lane_value(Val::Reg(indexed.index), 8 * q, RAX);
             self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(0), EAX);
+            let delta = |l: usize| (shape.delta(8 * q + l % 8) - shape.delta(8 * q)).cast_unsigned() & Ty::B32.mask();
+            let deltas: Vec<u64> = (0..16).map(delta).collect();
             let c = self.lanes_constant(Ty::B32, &deltas);
             self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(0), zmm(0), c);
             self.a.op2(extend, zmm(0), ymm(zmm(0)));

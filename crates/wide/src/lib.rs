@@ -39,6 +39,7 @@ mod integer;
 mod joint;
 mod keep;
 mod late;
+mod lies;
 mod listing;
 mod memory;
 mod ops;

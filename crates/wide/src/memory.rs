@@ -11,16 +11,13 @@ use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::Bounds;
 use handloom_plan::abi::{CtaCtx, SiteCache, WarpCtx};
 use handloom_plan::access::{AccessClass, Kind, Own};
-use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Folded, Form, Limits, Member, Runs};
 use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem, Out, low32};
-use crate::bands::is_banded;
 use crate::emit::*;
 use crate::head::Going;
-use crate::tuples::lanes_of_runs;
 use crate::values::{is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
@@ -192,10 +189,7 @@ impl Emit<'_> {
                     }
                     self.row(inst, &x);
                 }
-                Form::Parts => self.parts(inst, &x),
-                Form::Bands => self.bands(inst, &x),
-                Form::Strided => self.strided(inst, &x),
-                Form::Tuples(run) => self.runs_of_tuples(inst, &x, run.into()),
+                Form::Parts | Form::Bands | Form::Strided(_) | Form::Tuples(_) => self.of_all(inst, &x, form),
                 Form::Scattered if self.is_late_sum(&x) => self.late_sum(inst, &x),
                 Form::Scattered => self.scattered(inst, &x),
             }
@@ -262,16 +256,7 @@ impl Emit<'_> {
                 if is_row && !self.in_part && lanes == LANES { Form::Row } else { Form::Scattered }
             }
             None if class.order.is_strong() => Form::Scattered,
-            Some(s) if is_load && !self.in_part && lanes == LANES && class.bits >= 32 && is_banded(&s, ty) => {
-                Form::Bands
-            }
-            Some(s) if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) => Form::Row,
-            Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
-            Some(_) if !self.in_part && lanes == LANES && self.is_strided(&x) => Form::Strided,
-            Some(s) => match lanes_of_runs(&s, &x) {
-                Some(run) if run == 32 || !self.in_part && lanes == LANES => Form::Tuples(run),
-                _ => Form::Scattered,
-            },
+            Some(s) => self.form_of(s, &x),
             None => Form::Scattered,
         };
         (x, form, scalars)
@@ -301,7 +286,7 @@ impl Emit<'_> {
                 self.decided_runs(x, &firsts, (i64::from(run) - 1) * x.class.bytes())
             }
             Form::Parts => self.decided_runs(x, &by_part, (n as i64 - 1) * i64::from(x.size())),
-            Form::Strided => self.runs_of_strides(x),
+            Form::Strided(shape) => self.runs_of_strides(x, &shape),
             Form::Bands if (0..32).all(|l| by_part.iter().any(|p| shape.delta(*p) == shape.delta(l))) => {
                 self.decided_runs(x, &by_part, 0)
             }
@@ -337,16 +322,9 @@ impl Emit<'_> {
                 }
                 Form::Parts => {
                     let (m, _) = self.part_of_run(x, runs, form, q);
-                    let into = inst.dst.first().map(|d| (*d, self.place(*d)));
-                    match (into, last) {
-                        // What the part before read.
-                        (Some((d, Place::Vectors(_))), Some(l)) if l == m && n_parts == 2 && self.may_be_alike(d) => {
-                            self.alike.push(d);
-                        }
-                        (Some((_, Place::Vectors(v))), Some(l)) if l == m => {
-                            self.a.op2(load_code(x.ty), zmm(v[q]), zmm(v[q - 1]));
-                        }
-                        _ => self.move_part(inst, x, q, m),
+                    // What the part before read.
+                    if last != Some(m) || x.class.kind != Kind::Load || !self.take_part_before(inst, x, q) {
+                        self.move_part(inst, x, q, m);
                     }
                     last = Some(m);
                 }
@@ -357,7 +335,7 @@ impl Emit<'_> {
                     }
                     self.tuples(inst, x, q, &at, true);
                 }
-                Form::Strided => self.strided_of_run(inst, x, runs, q),
+                Form::Strided(_) => self.strided_of_run(inst, x, runs, q),
                 Form::Same if x.class.kind == Kind::Store => {
                     if q == 0 {
                         let m = self.run_element(x, runs, 0);
@@ -384,13 +362,13 @@ impl Emit<'_> {
             Form::Row => (self.run_element(x, runs, 0).behind((q * n) as i32 * x.size()), false),
             Form::Parts => (self.run_element(x, runs, q * n), false),
             Form::Same => (self.run_element(x, runs, 0), true),
-            Form::Tuples(_) | Form::Strided => (self.run_element(x, runs, q * n), false),
+            Form::Tuples(_) | Form::Strided(_) => (self.run_element(x, runs, q * n), false),
             Form::Bands | Form::Scattered => (self.run_element(x, runs, q * n), true),
         }
     }
 
     /// Whether one vector may do for both of a register: only value ops of this block read it.
-    fn may_be_alike(&self, d: Reg) -> bool {
+    pub(crate) fn may_be_alike(&self, d: Reg) -> bool {
         !self.in_part
             && self.plan.def_count[d.idx()] == 1
             && !self.places.is_own[d.idx()]
@@ -420,21 +398,14 @@ impl Emit<'_> {
         matches!(inst.op, Op::Pure(_) | Op::Sreg(_) | Op::Load { .. } | Op::Store { .. }) && !inst.guarded
     }
 
-    /// Whether each part's elements follow each other, in a block that all lanes execute.
-    fn is_by_parts(&self, s: &Shape, x: &Access) -> bool {
-        let n = if is_wide(x.ty) { 8 } else { 16 };
-        !self.in_part
-            && x.lanes == LANES
-            && s.stride == i64::from(x.size())
-            && (0..32).all(|l| {
-                let first = l / n * n;
-                s.group_of(l) == s.group_of(first) && s.delta(l) - s.delta(first) == s.stride * (l - first) as i64
-            })
-    }
-
     /// The address of a lane, with the access's offset, in `rax`.
     pub(crate) fn lane_address(&mut self, x: &Access, lane: usize) {
-        self.lane_value(x.class.address, lane, RAX);
+        if let Some((indexed, shape)) = self.by_indexed.take() {
+            self.indexed_address(&indexed, lane);
+            self.by_indexed = Some((indexed, shape));
+        } else {
+            self.lane_value(x.class.address, lane, RAX);
+        }
         if x.short {
             if x.class.offset != 0 {
                 let by = (x.class.offset.cast_unsigned() as u32).cast_signed();
@@ -601,6 +572,11 @@ impl Emit<'_> {
     /// All lanes read one place.
     fn load_same(&mut self, inst: &Inst, x: &Access) {
         self.one_place(x);
+        self.spread_place(inst, x);
+    }
+
+    /// What lies at the place of the host in `rax`, for all lanes.
+    pub(crate) fn spread_place(&mut self, inst: &Inst, x: &Access) {
         if x.class.bits >= 32 {
             for (e, d) in (0..).zip(&inst.dst) {
                 for q in 0..n_parts(x.ty) {
@@ -683,36 +659,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Elements that follow each other within each part of a vector, in a block that all lanes execute.
-    pub(crate) fn parts(&mut self, inst: &Inst, x: &Access) {
-        let n_parts = n_parts(x.ty);
-        let n = 32 / n_parts as i32;
-        let regs = [RCX, RSI, R11, Register::RDI];
-        let place =
-            |q: usize| self.shape(x.class.address).map(|s| (s.group_of(q * n as usize), s.delta(q * n as usize)));
-        let places: Vec<_> = (0..n_parts).map(place).collect();
-        let first = |q: usize| places.iter().position(|p| *p == places[q]).unwrap_or(q);
-        if x.limits != Limits::Safe {
-            let skip = self.around_tests(x);
-            self.limits_of_run(x, i64::from((n - 1) * x.size()));
-            for q in (0..n_parts).filter(|q| first(*q) == *q) {
-                self.lane_address(x, q * n as usize);
-                self.test_start(x, RAX);
-            }
-            self.after_tests(skip);
-        }
-        for q in (0..n_parts).filter(|q| first(*q) == *q) {
-            self.lane_address(x, q * n as usize);
-            self.host(x, RAX);
-            self.a.op2(Code::Mov_r64_rm64, regs[q], RAX);
-        }
-        for q in 0..n_parts {
-            self.move_part(inst, x, q, Mem::at(regs[first(q)], 0));
-        }
-    }
-
     /// A part of a load or store of neighbours. Clobbers `eax`.
-    fn move_part(&mut self, inst: &Inst, x: &Access, q: usize, m: Mem) {
+    pub(crate) fn move_part(&mut self, inst: &Inst, x: &Access, q: usize, m: Mem) {
         if let Some(Going::Known(lanes)) = self.going
             && lanes != u32::MAX
         {

@@ -12,9 +12,10 @@ use handloom_plan::analysis::reach::Reach;
 use handloom_plan::order::AccessOrder;
 use iced_x86::{Code, Register};
 
-use crate::access::{Access, Form, Limits};
+use crate::access::{Access, Limits};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
+use crate::lies::by_all;
 use crate::tuples::is_of_tuples;
 use crate::turns::{N_STREAMS, STREAMS};
 use crate::values::{At, Src, is_wide, load_code, store_code};
@@ -25,6 +26,8 @@ const R11: Register = Register::R11;
 
 /// Bytes of shared memory, at most.
 const MOST_SHARED: i32 = 256 << 10;
+/// Lanes, at most, whose accesses are done one by one.
+const FEW: i32 = 4;
 /// How many turns of a loop data is asked for ahead, as a power of two.
 const TURNS_AHEAD: u32 = 2;
 
@@ -71,6 +74,7 @@ impl Emit<'_> {
             self.row(inst, x);
             self.a.jump(Code::Jmp_rel32_64, done);
             self.a.bind(apart);
+            self.at_one_place(inst, x, done);
         }
         if x.limits != Limits::Safe {
             if self.may_be_own(x) {
@@ -89,6 +93,7 @@ impl Emit<'_> {
         } else {
             self.a.number(R11, 0);
         }
+        self.by_few(inst, x, n, done);
         if x.class.kind == Kind::Load && x.class.order.is_strong() {
             self.loads_by_lane(inst, x, n);
         } else if is_of_tuples(&x.class) && !x.class.order.is_strong() {
@@ -119,21 +124,76 @@ impl Emit<'_> {
         }
         self.in_part = false;
         let (y, form, scalars) = self.kind_of_access(inst, x.class, x.limits, LANES);
-        if !scalars && matches!(form, Form::Parts | Form::Bands | Form::Strided | Form::Tuples(_)) {
+        if !scalars && by_all(form) {
             let apart = self.a.label();
             let y = Access { cold: apart, ..y };
             self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
             self.a.jump(Code::Jne_rel32_64, apart);
-            match form {
-                Form::Parts => self.parts(inst, &y),
-                Form::Bands => self.bands(inst, &y),
-                Form::Tuples(run) => self.runs_of_tuples(inst, &y, run.into()),
-                _ => self.strided(inst, &y),
-            }
+            self.of_all(inst, &y, form);
             self.a.jump(Code::Jmp_rel32_64, done);
             self.a.bind(apart);
         }
         self.in_part = true;
+    }
+
+    /// Does a load of lanes that turn out to have one address, behind [`first_of_row`](Self::first_of_row); else it goes on. (What is indexed by quotients is mostly so.)
+    fn at_one_place(&mut self, inst: &Inst, x: &Access, done: Label) {
+        if x.class.kind != Kind::Load {
+            return;
+        }
+        let apart = self.a.label();
+        if self.in_part || x.lanes != LANES {
+            let lanes = x.lanes;
+            self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
+            self.a.imm8(Code::Shl_rm32_imm8, ECX, x.class.bytes().trailing_zeros());
+            self.a.op2(Code::Add_r64_rm64, R11, RCX);
+            self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(4), R11);
+        }
+        for q in 0..4 {
+            let mask = self.lanes_mask(x.lanes, Ty::B64, q);
+            self.differ(q, zmm(4), mask);
+        }
+        self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
+        self.a.jump(Code::Jne_rel32_64, apart);
+        self.a.op2(Code::Mov_r64_rm64, RAX, R11);
+        self.limits(x);
+        let cold = if self.may_be_own(x) { apart } else { x.cold };
+        self.test(&Access { cold, ..*x }, RAX, false);
+        self.spread_place(inst, x);
+        self.a.jump(Code::Jmp_rel32_64, done);
+        self.a.bind(apart);
+    }
+
+    /// Adds to `k7` which addresses of a vector are others than those of another one. Uses `k6`.
+    fn differ(&mut self, q: usize, from: Register, mask: Register) {
+        let to = if q == 0 { Register::K7 } else { Register::K6 };
+        self.a.op3i(Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8, Out::masked(to, mask), from, zmm(q as u8), 4);
+        if q > 0 {
+            self.a.op3(Code::VEX_Korw_kr_kr_kr, Register::K7, Register::K7, Register::K6);
+        }
+    }
+
+    /// Does an access lane by lane where few take part: gathers and scatters of the host take as long for one lane as for all.
+    fn by_few(&mut self, inst: &Inst, x: &Access, n: usize, done: Label) {
+        let is_whole = !self.in_part && x.lanes == LANES;
+        let is_plain = matches!(x.class.kind, Kind::Load | Kind::Store) && !x.class.order.is_strong();
+        if is_whole || !is_plain || x.class.count > 1 || x.class.kind == Kind::Store && x.class.bits < 32 {
+            return;
+        }
+        let many = self.a.label();
+        let lanes = x.lanes;
+        self.a.op2(Code::Popcnt_r32_rm32, ECX, lanes);
+        self.a.imm(Code::Cmp_rm32_imm8, ECX, FEW);
+        self.a.jump(Code::Ja_rel32_64, many);
+        let scratch = self.scratch.0;
+        if x.class.kind == Kind::Load {
+            self.loads_by_lane(inst, x, n);
+        } else {
+            self.by_lane(inst, x, n);
+        }
+        self.scratch.0 = scratch;
+        self.a.jump(Code::Jmp_rel32_64, done);
+        self.a.bind(many);
     }
 
     /// Whether something is known of how the lanes of an address differ.
@@ -168,12 +228,7 @@ impl Emit<'_> {
             let c = self.lanes_constant(Ty::B64, &lanes);
             self.a.op3(Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64, zmm(5), zmm(4), c);
             let mask = self.lanes_mask(x.lanes, Ty::B64, q);
-            let to = if q == 0 { Register::K7 } else { Register::K6 };
-            let code = Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8;
-            self.a.op3i(code, Out::masked(to, mask), zmm(5), zmm(q as u8), 4);
-            if q > 0 {
-                self.a.op3(Code::VEX_Korw_kr_kr_kr, Register::K7, Register::K7, Register::K6);
-            }
+            self.differ(q, zmm(5), mask);
         }
         self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
         self.a.jump(Code::Jne_rel32_64, apart);
@@ -541,7 +596,7 @@ impl Emit<'_> {
         });
     }
 
-    /// Strong loads, lane by lane: no other thread's store is seen in part.
+    /// Loads lane by lane. Of strong ones no other thread's store is seen in part.
     fn loads_by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
         let (addresses, _) = self.lane_rows(inst, x, n);
         let rows: Vec<u32> = inst.dst.iter().map(|_| self.take_scratch(256)).collect();

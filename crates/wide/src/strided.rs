@@ -1,45 +1,51 @@
-//! Elements at one distance from each other through the whole warp, where that is a few elements: members of structures, one colour of a picture, rows read backwards.
+//! Elements a few elements apart: members of structures, one colour of a picture, rows read backwards, what each thread of a row of threads takes of a tile.
 //!
 //! # The model
-//! Lanes of a part lie within a few *chunks* of 64 bytes. A load reads these, the last one so that it ends with the last element, and picks the elements from them: what lies
-//! between elements of one run that was tested as a whole may be read. A store puts elements where they belong in each chunk, and writes them alone.
+//! Lanes of a part, all of one group, lie within a few *chunks* of 64 bytes. A load reads these, the last one so that it ends with the last element of the group, and picks the elements
+//! from them: what lies between elements of one run that was tested as a whole may be read. A store puts elements where they belong in each chunk, and writes them alone.
 //!
 //! Gathers and scatters of the host take a step for each element.
 
 use handloom_ir::simt::Inst;
 use handloom_ir::types::{Order, Ty};
 use handloom_plan::access::{AccessClass, Kind};
+use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits, Runs};
-use crate::alloc::n_parts;
+use crate::alloc::{Place, n_parts};
 use crate::asm::Mem;
 use crate::emit::*;
 use crate::values::{by_width, load_code, store_code};
 
 const K6: Register = Register::K6;
-/// The most elements from one lane to the next.
-const MOST: u64 = 4;
+/// The most bytes of a part: four chunks.
+const MOST: i64 = 256;
+/// The most bytes of a run, which is tested as a whole.
+const MOST_OF_RUN: i64 = 1 << 16;
 
 /// How the elements of a part lie.
+#[derive(PartialEq)]
 struct Layout {
+    /// The lane of the group that lies lowest: the run begins there.
+    lowest: usize,
     /// Bytes of an element.
     size: i64,
     /// Bytes from the first byte of the run to the element of each lane.
     places: Vec<i64>,
-    /// Bytes of the whole run, of all lanes of the warp.
+    /// Bytes of the whole run, of all lanes of the group.
     run: i64,
     /// Bytes of a chunk that is read.
     chunk: i64,
 }
 
 impl Layout {
-    fn new(x: &Access, stride: i64, q: usize) -> Layout {
-        let (lanes, size) = (32 / n_parts(x.ty) as i64, i64::from(x.size()));
-        let lowest = (31 * stride).min(0);
-        let places = (0..lanes).map(|l| (l + lanes * q as i64) * stride - lowest).collect();
-        let run = 31 * stride.abs() + size;
-        Layout { size, places, run, chunk: if run < 64 { 32 } else { 64 } }
+    fn new(shape: &Shape, x: &Access, q: usize) -> Layout {
+        let (lanes, size) = (32 / n_parts(x.ty), i64::from(x.size()));
+        let (lowest, reach) = run_of(shape, shape.group_of(lanes * q));
+        let places = (lanes * q..lanes * (q + 1)).map(|l| shape.delta(l) - shape.delta(lowest)).collect();
+        let run = reach + size;
+        Layout { lowest, size, places, run, chunk: if run < 64 { 32 } else { 64 } }
     }
 
     /// The first byte of a part, and how many there are up to its end.
@@ -63,81 +69,125 @@ impl Layout {
         (chunk, self.places[lane] - self.start(chunk))
     }
 
-    /// By element of a chunk of a store, which begins so many bytes behind the first one of the part, the lane that it is of.
+    /// By element of a chunk of a store, which begins so many bytes behind the first one of the part, the last lane that it is of.
     fn lanes_of(&self, from: i64) -> Vec<Option<usize>> {
         let first = self.span().0 + from;
-        let of = |i: i64| self.places.iter().position(|p| *p == first + self.size * i);
+        let of = |i: i64| self.places.iter().rposition(|p| *p == first + self.size * i);
         (0..64 / self.size).map(of).collect()
     }
 }
 
+/// The lane of a group that lies lowest, and bytes from its element to the highest one.
+pub(crate) fn run_of(shape: &Shape, group: usize) -> (usize, i64) {
+    let lowest = (0..32).filter(|l| shape.group_of(*l) == group).min_by_key(|l| shape.delta(*l)).unwrap_or(0);
+    let (low, high) = shape.span(group);
+    (lowest, high.saturating_sub(low))
+}
+
+/// Whether lanes lie so: each part in one group, within a few chunks, neither at one address nor one behind the other.
+fn is_apart(shape: &Shape, size: i64, n_parts: usize) -> bool {
+    let n = 32 / n_parts;
+    let (_, reach) = run_of(shape, 0);
+    let run = reach.saturating_add(size);
+    let fits = |first: usize| {
+        let d: Vec<i64> = (first..first + n).map(|l| shape.delta(l)).collect();
+        let (low, high) = d.iter().fold((d[0], d[0]), |(a, b), d| (a.min(*d), b.max(*d)));
+        (first..first + n).all(|l| shape.group_of(l) == shape.group_of(first))
+            && d.iter().all(|d| d % size == 0)
+            && high - low + size <= if run < 64 { 32 } else { MOST }
+    };
+    let is_one_row = |first: usize| {
+        let step = shape.delta(first + 1) - shape.delta(first);
+        let follows = |l: usize| shape.delta(l + 1) - shape.delta(l) == step;
+        (step == 0 || step == size) && (first..first + n - 1).all(follows)
+    };
+    (32..=MOST_OF_RUN).contains(&run)
+        && (0..shape.groups()).all(|g| run_of(shape, g).1 == reach)
+        && (0..32).step_by(n).all(fits)
+        && !(0..32).step_by(n).all(is_one_row)
+}
+
 impl Emit<'_> {
-    /// Bytes from lane to lane of an access that is done so where all lanes do it.
-    pub(crate) fn stride_of(&self, class: &AccessClass) -> Option<i64> {
-        let shape = self.shape(class.address)?;
-        let size = class.bytes();
-        let fits = self.a.has_wide_vectors()
+    /// Whether an access whose lanes lie as a shape says is done so where all lanes do it.
+    pub(crate) fn lies_apart(&self, class: &AccessClass, shape: &Shape, ty: Ty) -> bool {
+        self.a.has_wide_vectors()
             && matches!(class.kind, Kind::Load | Kind::Store)
             && class.order == Order::Weak
             && class.count == 1
-            && shape.is_linear()
-            && shape.stride % size == 0
-            && shape.stride != size
-            && (1..=MOST).contains(&(shape.stride / size).unsigned_abs());
-        fits.then_some(shape.stride)
+            && is_apart(shape, class.bytes(), n_parts(ty))
     }
 
     /// Whether an access is. Objects in local memory lie at distances of their own, and none of them is the next lane's.
-    pub(crate) fn is_strided(&self, x: &Access) -> bool {
-        let stride = self.stride_of(&x.class);
-        let is_own = self.may_be_own(x) && stride == Some(self.plan.facts.local_stride);
-        stride.is_some() && !is_own && x.limits != Limits::Own
+    pub(crate) fn is_strided(&self, x: &Access, shape: &Shape) -> bool {
+        let is_own = self.may_be_own(x) && (!shape.is_linear() || shape.stride == self.plan.facts.local_stride);
+        !is_own && x.limits != Limits::Own && self.lies_apart(&x.class, shape, x.ty)
     }
 
-    /// The lane that lies lowest, and bytes from its element to the highest one.
-    pub(crate) fn run_of_strides(&self, class: &AccessClass) -> (usize, i64) {
-        let stride = self.stride_of(class).unwrap_or(0);
-        (if stride < 0 { 31 } else { 0 }, 31 * stride.abs())
-    }
-
-    /// The one run of such an access, if the head may have decided about it.
-    pub(crate) fn runs_of_strides(&self, x: &Access) -> Option<Runs> {
-        let (lowest, reach) = self.run_of_strides(&x.class);
-        self.decided_runs(x, &[lowest], reach)
+    /// The runs of such an access, if the head may have decided about it.
+    pub(crate) fn runs_of_strides(&self, x: &Access, shape: &Shape) -> Option<Runs> {
+        let lowest: Vec<usize> = (0..shape.groups()).map(|g| run_of(shape, g).0).collect();
+        self.decided_runs(x, &lowest, run_of(shape, 0).1)
     }
 
     /// With its own tests.
-    pub(crate) fn strided(&mut self, inst: &Inst, x: &Access) {
-        let Some(stride) = self.stride_of(&x.class) else { return };
+    pub(crate) fn strided(&mut self, inst: &Inst, x: &Access, shape: &Shape) {
         if x.limits != Limits::Safe {
             let skip = self.around_tests(x);
-            let (lowest, reach) = self.run_of_strides(&x.class);
-            self.limits_of_run(x, reach);
-            self.lane_address(x, lowest);
-            self.test_start(x, RAX);
+            self.limits_of_run(x, run_of(shape, 0).1);
+            for g in 0..shape.groups() {
+                self.lane_address(x, run_of(shape, g).0);
+                self.test_start(x, RAX);
+            }
             self.after_tests(skip);
         }
-        self.lane_address(x, 0);
-        self.host(x, RAX);
-        self.a.op2(Code::Mov_r64_rm64, Register::R8, RAX);
         for q in 0..n_parts(x.ty) {
-            self.strided_part(inst, x, q, Mem::at(Register::R8, (31 * stride).min(0) as i32));
+            let layout = Layout::new(shape, x, q);
+            self.lane_address(x, layout.lowest);
+            self.host(x, RAX);
+            self.a.op2(Code::Mov_r64_rm64, Register::R8, RAX);
+            self.strided_part(inst, x, q, &layout, Mem::at(Register::R8, 0));
         }
     }
 
     /// A part whose tests are made elsewhere.
     pub(crate) fn strided_of_run(&mut self, inst: &Inst, x: &Access, runs: &Runs, q: usize) {
-        let (lowest, _) = self.run_of_strides(&x.class);
-        let m = self.run_element(x, runs, lowest);
-        self.strided_part(inst, x, q, m);
+        let layout = Layout::new(&runs.shape, x, q);
+        let is_repeated = q > 0 && Layout::new(&runs.shape, x, q - 1) == layout;
+        if !is_repeated || !self.take_part_before(inst, x, q) {
+            let m = self.run_element(x, runs, layout.lowest);
+            self.strided_part(inst, x, q, &layout, m);
+        }
+    }
+
+    /// Lets a part of what is read be what the part before it read, if vectors hold that.
+    pub(crate) fn take_part_before(&mut self, inst: &Inst, x: &Access, q: usize) -> bool {
+        let Some(&d) = inst.dst.first() else { return false };
+        let Place::Vectors(v) = self.place(d) else { return false };
+        if n_parts(x.ty) == 2 && self.may_be_alike(d) {
+            self.alike.push(d);
+        } else {
+            self.a.op2(load_code(x.ty), zmm(v[q]), zmm(v[q - 1]));
+        }
+        true
+    }
+
+    /// Where 64 bytes each of such a load lie.
+    pub(crate) fn lines_of_strides(&mut self, x: &Access, runs: &Runs) -> Vec<Mem> {
+        let mut lines = Vec::new();
+        for q in 0..n_parts(x.ty) {
+            let layout = Layout::new(&runs.shape, x, q);
+            let m = self.run_element(x, runs, layout.lowest);
+            let (first, reach) = layout.span();
+            lines.extend((first..first + reach).step_by(64).map(|at| m.behind(at as i32)));
+        }
+        lines.dedup();
+        lines
     }
 
     /// A part of a run that begins at `m`. Clobbers `rax`, `k6`, vectors 3 to 6.
-    fn strided_part(&mut self, inst: &Inst, x: &Access, q: usize, m: Mem) {
-        let Some(stride) = self.stride_of(&x.class) else { return };
-        let layout = Layout::new(x, stride, q);
+    fn strided_part(&mut self, inst: &Inst, x: &Access, q: usize, layout: &Layout, m: Mem) {
         if x.class.kind == Kind::Load {
-            self.tuple_result(inst.dst[0], q, x, |s, to| s.pick(x.ty, &layout, m, to));
+            self.tuple_result(inst.dst[0], q, x, |s, to| s.pick(x.ty, layout, m, to));
             return;
         }
         let s = self.clean_src(inst.src[1]);

@@ -74,11 +74,7 @@ impl Emit<'_> {
             }
             Form::Tuples(_) => (0..n_parts(x.ty)).flat_map(|q| self.chunks_of_run(x, runs, q)).collect(),
             Form::Parts => (0..n_parts(x.ty)).map(|q| self.part_of_run(x, runs, form, q).0).collect(),
-            Form::Strided => {
-                let (lowest, reach) = self.run_of_strides(&x.class);
-                let m = self.run_element(x, runs, lowest);
-                (0..=reach as i32).step_by(64).map(|at| m.behind(at)).collect()
-            }
+            Form::Strided(_) => self.lines_of_strides(x, runs),
             Form::Same | Form::Bands | Form::Scattered => Vec::new(),
         }
     }

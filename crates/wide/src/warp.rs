@@ -38,7 +38,7 @@ impl Emit<'_> {
             self.complete(inst);
             return Ok(());
         }
-        let (wait, done) = (self.a.label(), self.a.label());
+        let (wait, all, done) = (self.a.label(), self.a.label(), self.a.label());
         if matches!(inst.op, Op::Shfl(_)) && inst.src[1..3].iter().all(|v| constant(*v).is_some()) {
             // All lanes there are, as nearly always: known ones are taken, without a mask.
             let some = self.a.label();
@@ -52,11 +52,20 @@ impl Emit<'_> {
         }
         // A function that is called has only some of the lanes in its context, and exchanges of addresses are for all lanes.
         if self.f.is_entry && !matches!(inst.op, Op::Matrix(_)) {
-            self.a.op2(Code::Cmp_r32_rm32, LANES, warp(offset_of!(WarpCtx, live)));
+            let live = warp(offset_of!(WarpCtx, live));
+            self.a.op2(Code::Cmp_r32_rm32, LANES, live);
+            if let Some(members) = inst.src.last().filter(|v| constant(**v) != Some(u32::MAX.into())) {
+                // Or all that the membermask names.
+                self.a.jump(Code::Je_rel32_64, all);
+                self.lane_value(*members, 0, RAX);
+                self.a.op2(Code::And_r32_rm32, EAX, live);
+                self.a.op2(Code::Cmp_r32_rm32, LANES, EAX);
+            }
         } else {
             self.a.imm(Code::Cmp_rm32_imm32, LANES, -1);
         }
         self.a.jump(Code::Jne_rel32_64, wait);
+        self.a.bind_if_wanted(all);
         self.complete(inst);
         self.a.jump(Code::Jmp_rel32_64, done);
         self.a.bind(wait);

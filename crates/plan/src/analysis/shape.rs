@@ -61,6 +61,11 @@ impl Shape {
         Shape::build(off.len(), stride, 0, |l| ((), off[l * off.len() / WARP]))
     }
 
+    /// Of values of 64 bits that are so many times as large, where none of these wraps.
+    pub fn times(&self, factor: i64) -> Shape {
+        scale(self, factor, Ty::B64)
+    }
+
     /// Whether all lanes hold the same.
     pub fn is_uniform(&self) -> bool {
         self.is_linear() && self.stride == 0
