@@ -5,6 +5,8 @@
 
 #[path = "once_a_cta/apart.rs"]
 mod apart;
+#[path = "once_a_cta/edges.rs"]
+mod edges;
 
 use std::fmt::Write;
 
@@ -553,7 +555,11 @@ impl Maker {
 
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(31) {
+        match self.rng.below(41) {
+            38..41 if top => self.edges(),
+            36 | 37 if top => self.meet(),
+            33..36 => self.pick_some(),
+            31 | 32 if top => self.halves(),
             28..31 => self.cut(),
             25..28 => self.apart(),
             22..25 => self.asked(),
@@ -614,7 +620,7 @@ fn kernel(seed: u64) -> Kernel {
     };
     let text = format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n)\n{{\n    \
-         .reg .pred %p<3>;\n    .reg .b32 %r, %t<3>, %c, %x, %y, %n, %idx, %lin, %at, %col, %row, %most, %s;\n    \
+         .reg .pred %p<3>, %e<2>;\n    .reg .b32 %r, %t<3>, %c, %x, %y, %n, %idx, %lin, %at, %col, %row, %most, %s;\n    \
          .reg .b32 %c<3>, %most<3>;\n    .reg .b64 %l<3>, %m<2>, %in, %out, %w;\n    \
          .shared .align 4 .b8 tile[{TILE}];\n    ld.param.u64 %out, [out];\n    ld.param.u64 %in, [in];\n    ld.param.u32 %n, [n];\n    \
          mov.u32 %t0, %ctaid.x;\n    mov.u32 %t1, %ntid.x;\n    mov.u32 %t2, %tid.x;\n    {x}\n    \

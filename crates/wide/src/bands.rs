@@ -1,5 +1,5 @@
-//! Loads of one element for each part of a vector: what is read at an address that many lanes share goes straight into vectors, where vectors are all that
-//! wants it.
+//! Accesses of one element for each part of a vector: what is read at an address that many lanes share goes straight into vectors, where vectors are all that
+//! wants it, and of what such lanes store the last is written.
 
 use handloom_ir::simt::{Inst, Op, Reg, Val};
 use handloom_ir::types::{Order, StateSpace, Ty};
@@ -14,7 +14,7 @@ use crate::alloc::{Place, n_parts};
 use crate::asm::Mem;
 use crate::emit::*;
 use crate::ops::has_vector_code;
-use crate::values::by_width;
+use crate::values::{by_width, is_wide, store_code};
 
 /// Whether all lanes of each part of a vector have one address.
 pub(crate) fn is_banded(s: &Shape, ty: Ty) -> bool {
@@ -90,8 +90,31 @@ impl Emit<'_> {
                 self.host(x, RAX);
                 last = Some(from);
             }
+            if x.class.kind == Kind::Store {
+                self.a.op2(Code::Mov_r64_rm64, Register::R8, RAX);
+                self.store_last(inst, x, q, Mem::at(Register::R8, 0));
+                last = None;
+            }
             for (e, d) in (0..).zip(&inst.dst) {
                 self.spread_part(*d, q, Mem::at(RAX, e * x.size()), x);
+            }
+        }
+    }
+
+    /// Stores of all lanes of a part to one place: what the last of them has. Clobbers `rax`, vector 4.
+    pub(crate) fn store_last(&mut self, inst: &Inst, x: &Access, q: usize, m: Mem) {
+        for (e, v) in (0..).zip(&inst.operands()[1..]) {
+            let s = self.clean_src(*v);
+            let row = self.take_scratch(64);
+            let r = self.reg(&s, q, 4);
+            self.a.store(store_code(x.ty), ctx(row), r, ALL);
+            let m = m.behind(e * x.size());
+            if is_wide(x.ty) {
+                self.load64(RAX, ctx(row + 56));
+                self.a.store(Code::Mov_rm64_r64, m, RAX, ALL);
+            } else {
+                self.load32(EAX, ctx(row + 60));
+                self.a.store(Code::Mov_rm32_r32, m, EAX, ALL);
             }
         }
     }

@@ -367,6 +367,7 @@ impl Emit<'_> {
                         self.a.jump(Code::Je_rel32_64, no);
                     }
                 }
+                self.a.bind_if_wanted(yes);
                 self.count_whole(true);
                 self.go(b, then);
                 self.a.bind(no);

@@ -325,7 +325,8 @@ impl Head {
     fn guard(&mut self, plan: &mut Plan, b: usize) -> Option<Guard> {
         let f = &plan.func;
         let Term::Branch { cond: Val::Reg(cond), then, otherwise } = f.blocks[b].term else { return None };
-        if then == otherwise || self.bits > 28 || plan.facts.arg(Val::Reg(cond)).shape.is_some_and(|s| s.is_uniform()) {
+        let is_uniform = plan.facts.arg(Val::Reg(cond)).shape.is_some_and(|s| s.is_uniform());
+        if then == otherwise || self.bits > 28 || is_uniform && !Head::guards_little(plan, b) {
             return None;
         }
         let insts = &f.blocks[b].insts;
@@ -348,6 +349,10 @@ impl Head {
             } else if inst.src.iter().filter_map(|v| reg(*v)).any(|r| plan.def_count[r.idx()] != 1) {
                 return None;
             }
+        }
+        let by_warps = |i: &usize| insts[*i].src.iter().any(|v| self.course_of(*v).is_some_and(|c| c.is_linear));
+        if is_uniform && !slice.iter().any(by_warps) {
+            return None;
         }
         // Nobody else may want them.
         let made: Vec<Reg> = slice.iter().flat_map(|i| insts[*i].dst.clone()).collect();

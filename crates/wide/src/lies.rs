@@ -1,7 +1,6 @@
 //! How the lanes of an access lie, and what is done for those that all do it and do not stand in one row.
 
 use handloom_ir::simt::Inst;
-use handloom_plan::access::Kind;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
@@ -22,7 +21,7 @@ impl Emit<'_> {
     /// Where lanes of a weak load or store lie, of addresses that differ in a known way.
     pub(crate) fn form_of(&self, s: Shape, x: &Access) -> Form {
         let (class, by_all) = (&x.class, !self.in_part && x.lanes == LANES);
-        if class.kind == Kind::Load && by_all && class.bits >= 32 && is_banded(&s, x.ty) {
+        if by_all && class.bits >= 32 && is_banded(&s, x.ty) {
             return Form::Bands;
         }
         if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) {

@@ -345,6 +345,10 @@ impl Emit<'_> {
                         }
                     }
                 }
+                Form::Bands if x.class.kind == Kind::Store => {
+                    let (m, _) = self.part_of_run(x, runs, form, q);
+                    self.store_last(inst, x, q, m);
+                }
                 Form::Same | Form::Bands | Form::Scattered => {
                     for (e, d) in (0..).zip(&inst.dst) {
                         let (m, _) = self.part_of_run(x, runs, form, q);

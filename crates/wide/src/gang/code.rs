@@ -17,7 +17,7 @@ use crate::emit::*;
 use crate::flow::Way;
 use crate::head::Going;
 use crate::turns::{Chosen, code as turns, place_of};
-use crate::values::{At, is_wide, load_code, store_code};
+use crate::values::{At, Src, is_wide, load_code, store_code};
 
 impl Emit<'_> {
     /// Finds and emits what warps go side by side.
@@ -413,6 +413,10 @@ impl Emit<'_> {
             self.store_where_written(inst, g, table);
             return;
         }
+        if matches!(g.form, Form::Same | Form::Bands) {
+            self.store_last_written(inst, g, table);
+            return;
+        }
         // A store under a mask without lanes is slow where nobody has touched memory.
         let (before, skip) = (self.held(), self.a.label());
         let lanes = self.word_of_lanes(table);
@@ -424,6 +428,47 @@ impl Emit<'_> {
         self.in_part = false;
         self.a.bind(skip);
         self.hold_only(&before);
+    }
+
+    /// A store of all lanes to one place, or of those of each part to one, for the lanes that the head wrote down: what the last of them has is written.
+    fn store_last_written(&mut self, inst: &Inst, g: &GangAccess, table: u32) {
+        let x = &g.x;
+        let n = if g.form == Form::Same { 1 } else { n_parts(x.ty) };
+        let sources: Vec<Src> = inst.operands()[1..].iter().map(|v| self.clean_src(*v)).collect();
+        let rows: Vec<u32> = sources.iter().map(|_| self.take_scratch(256)).collect();
+        for (s, row) in sources.iter().zip(&rows) {
+            self.put_row(s, *row);
+        }
+        let bytes = if is_wide(x.ty) { 8 } else { 4 };
+        for q in 0..n {
+            let m = self.run_element(x, &g.runs, 32 / n * q);
+            let skip = self.a.label();
+            let lanes = self.word_of_lanes(table);
+            self.load32(Register::EDX, lanes);
+            if n > 1 {
+                let of_part = (u32::MAX >> (32 - 32 / n)) << (32 / n * q);
+                self.a.imm(Code::And_rm32_imm32, Register::EDX, of_part.cast_signed());
+            }
+            self.a.op2(Code::Bsr_r32_rm32, Register::EDX, Register::EDX);
+            self.a.jump(Code::Je_rel32_64, skip);
+            for (e, row) in (0..).zip(&rows) {
+                let from = Mem::indexed(WARP, RDX, bytes, row.cast_signed());
+                let m = m.behind(e * x.size());
+                if is_wide(x.ty) {
+                    self.load64(RAX, from);
+                } else {
+                    self.load32(EAX, from);
+                }
+                let (code, from) = match x.class.bits {
+                    8 => (Code::Mov_rm8_r8, Register::AL),
+                    16 => (Code::Mov_rm16_r16, Register::AX),
+                    32 => (Code::Mov_rm32_r32, EAX),
+                    _ => (Code::Mov_rm64_r64, RAX),
+                };
+                self.a.store(code, m, from, ALL);
+            }
+            self.a.bind(skip);
+        }
     }
 
     /// A store of a row for the lanes that the head wrote down: without a mask where these are all, since masked stores are slow on some hosts with AVX2 alone, and not at all

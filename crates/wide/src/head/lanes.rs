@@ -23,11 +23,31 @@ const MOST_WARPS: u32 = 16;
 /// Comparisons of a guard: each has a vector, and so has what connects two.
 const MOST_COMPARISONS: usize = 8;
 
+/// Instructions, at most, that all warps do where a guard lets only some of them go on.
+const SHORT: usize = 16;
+/// Pieces of a warp, at most, that a comparison is made for one by one.
+const MOST_PIECES: usize = 4;
+
 /// How a comparison differs inside of a CTA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum By {
+    /// In the same way in all warps.
     Lanes,
+    /// Only from warp to warp, and between rows of threads that a warp has several of.
     Warps,
+}
+
+/// Lanes in which all of some values are the same, by the first one of them.
+fn alike(plan: &Plan, src: &[Val]) -> Vec<(usize, u32)> {
+    let place = |v: &Val, l: usize| plan.facts.arg(*v).shape.map(|s| (s.group_of(l), s.delta(l)));
+    let mut pieces: Vec<(usize, u32)> = Vec::new();
+    for lane in 0..32 {
+        match pieces.iter_mut().find(|(first, _)| src.iter().all(|v| place(v, *first) == place(v, lane))) {
+            Some((_, lanes)) => *lanes |= 1 << lane,
+            None => pieces.push((lane, 1 << lane)),
+        }
+    }
+    pieces
 }
 
 /// What a guard guards, if that is straight: blocks one after the other up to the one where all lanes meet, which reads nothing that they make.
@@ -60,6 +80,12 @@ fn is_done_if_true(f: &Function, b: usize) -> bool {
 }
 
 impl Head {
+    /// Whether what a block guards is short.
+    pub(super) fn guards_little(plan: &Plan, b: usize) -> bool {
+        let n = |b: &usize| plan.func.blocks[*b].insts.len();
+        guarded(plan, b).is_some_and(|of| of.iter().map(n).sum::<usize>() <= SHORT)
+    }
+
     /// Words for the lanes that guards let go on.
     pub(super) fn give_lanes(&mut self, plan: &Plan) {
         let threads = plan.facts.shape.ntid.iter().product::<u32>();
@@ -67,9 +93,8 @@ impl Head {
         for b in 0..plan.func.blocks.len() {
             let Some(guard) = self.guards[b].filter(|_| fits && self.bits < 31) else { continue };
             let kinds: Option<Vec<By>> = self.comparisons(plan, b, guard).map(|i| self.by(plan, i)).collect();
-            if kinds.is_some_and(|k| k.contains(&By::Lanes) && k.len() <= MOST_COMPARISONS)
-                && guarded(plan, b).is_some()
-            {
+            let by_lanes = |k: &[By]| k.contains(&By::Lanes) || Head::guards_little(plan, b);
+            if kinds.is_some_and(|k| by_lanes(&k) && k.len() <= MOST_COMPARISONS) && guarded(plan, b).is_some() {
                 self.guards[b] = Some(Guard { lanes: Some((FRAME_WORDS + 8 * self.words, 1 << self.bits)), ..guard });
                 self.bits += 1;
                 self.words += 8;
@@ -113,12 +138,13 @@ impl Head {
                 self.same[r.idx()].is_some() || self.linear[r.idx()].is_some() && self.number[r.idx()] == Some(0)
             })
         };
-        let by_warps = |v: &Val| plan.facts.arg(*v).shape.is_some_and(|s| s.is_uniform());
+        let by_warps = |v: &Val| plan.facts.arg(*v).shape.is_some_and(|s| s.stride == 0);
         let is_short = matches!(inst.op, Op::Pure(Pure::ICmp(_, Int { ty: Ty::B32, .. })));
+        let alike_in_warp = |all: &[Val]| alike(plan, all).len() == 1;
         match inst.src.as_slice() {
             _ if !is_short => None,
-            all if all.iter().all(by_warps) => Some(By::Warps),
-            all if all.iter().all(by_lanes) => Some(By::Lanes),
+            all if all.iter().all(by_lanes) && !alike_in_warp(all) => Some(By::Lanes),
+            all if all.iter().all(by_warps) && alike(plan, all).len() <= MOST_PIECES => Some(By::Warps),
             _ => None,
         }
     }
@@ -249,17 +275,48 @@ impl Emit<'_> {
             self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, to, EAX);
             return;
         }
-        let src: Vec<Src> = (4..).zip(&inst.src).map(|(scratch, v)| self.by_warps(head, *v, scratch)).collect();
-        self.mask_part(op, 0, &src, Register::K5);
-        self.a.op2(Code::EVEX_Vpmovm2d_zmm_kr, to, Register::K5);
+        let pieces = alike(self.plan, &inst.src);
+        let (and, or) = (Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32);
+        for (k, (lane, lanes)) in pieces.iter().enumerate() {
+            let of = |(scratch, v): (u8, &Val)| self.by_warps(head, *v, *lane, scratch);
+            let src: Vec<Src> = (4..).zip(&inst.src).map(of).collect();
+            self.mask_part(op, 0, &src, Register::K5);
+            let one = if k == 0 { to } else { zmm(4) };
+            self.a.op2(Code::EVEX_Vpmovm2d_zmm_kr, one, Register::K5);
+            if pieces.len() > 1 {
+                let lanes = self.constant(Ty::B32, u64::from(*lanes));
+                self.a.op3(and, one, one, lanes);
+            }
+            if k > 0 {
+                self.a.op3(or, to, to, one);
+            }
+        }
     }
 
-    /// The value of each warp, in a vector, of what is the same in all lanes of one.
-    fn by_warps(&mut self, head: &Head, v: Val, scratch: u8) -> Src {
+    /// The value of each warp, in a vector, of what is the same in some lanes of one, of which one is named.
+    fn by_warps(&mut self, head: &Head, v: Val, lane: usize, scratch: u8) -> Src {
         let s = self.src(v);
-        let Some((_, step)) = reg(v).and_then(|r| head.linear[r.idx()]) else { return s };
+        let Some((_, step)) = reg(v).and_then(|r| head.linear[r.idx()]) else {
+            if let At::Words(shape, _) = s.at
+                && !shape.is_uniform()
+            {
+                self.lane_value(v, lane, RAX);
+                self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(scratch), EAX);
+                return Src { at: At::Given(zmm(scratch)), ..s };
+            }
+            return s;
+        };
         let number = reg(v).and_then(|r| head.number[r.idx()]);
-        let r = self.reg(&s, 0, scratch);
+        let r = match s.at {
+            At::Words(shape, at) if !shape.is_uniform() => {
+                let delta = self.constant(Ty::B32, shape.delta(lane).cast_unsigned() & Ty::B32.mask());
+                let first = ctx(at + 8 * shape.group_of(lane) as u32);
+                self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, zmm(scratch), first);
+                self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(scratch), zmm(scratch), delta);
+                zmm(scratch)
+            }
+            _ => self.reg(&s, 0, scratch),
+        };
         let by = number.unwrap_or(1);
         let steps: Vec<u64> = (0..16).map(|w| by.wrapping_mul(w).cast_unsigned()).collect();
         let steps = self.lanes_constant(Ty::B32, &steps);
