@@ -642,7 +642,7 @@ fn compare(seed: u64) -> Result<(), String> {
         name: "once.ptx",
         text: &k.text,
         // Elements that stand apart go far back from the input: not into what other threads write, where it would matter who comes first.
-        buffers: vec![vec![0; 4 * total], vec![0; 32 * total], input],
+        buffers: vec![vec![0; 4 * total], vec![0; 64 * total], input],
         addresses: vec![],
         launches: vec![Launch {
             entry: "k",

@@ -8,7 +8,8 @@ impl Maker {
     /// Reads elements that stand some elements apart, in either order, and hands some on through shared memory.
     pub(crate) fn apart(&mut self) {
         let a = *self.rng.pick(&["%idx", "%idx", "%lin", "%x"]);
-        let (by, bytes) = (*self.rng.pick(&[-4, -3, -2, -1, -1, 2, 3, 3, 4, 5]), *self.rng.pick(&[4, 4, 8, 1, 2]));
+        let (by, bytes) =
+            (*self.rng.pick(&[-6, -4, -3, -2, -1, -1, 2, 3, 3, 4, 5, 6, 8, 9]), *self.rng.pick(&[4, 4, 8, 1, 2]));
         match self.rng.below(3) {
             0 => self.line(&format!("mul.lo.s32 %t1, {a}, {by};\n    add.s32 %t1, %t1, %n;\n    sub.s32 %t1, %t1, 1;")),
             _ => {
@@ -76,7 +77,7 @@ impl Maker {
 
     /// Writes elements that stand some elements apart, where nobody else writes: as many as there is room for.
     pub(crate) fn store_apart(&mut self) {
-        let (by, skip) = (*self.rng.pick(&[-2, -1, -1, 2, 3, 4]), self.label());
+        let (by, skip) = (*self.rng.pick(&[-2, -1, -1, 2, 3, 4, 6, 8]), self.label());
         self.line(&format!("mul.lo.s32 %t1, %idx, {};", i32::abs(by)));
         self.line(&format!("add.s32 %t2, %t1, {};\n    setp.ge.s32 %p1, %t2, %n;", i32::abs(by) - 1));
         self.line(&format!("@%p1 bra {skip};"));

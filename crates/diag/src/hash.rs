@@ -16,12 +16,14 @@ const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
 pub struct FastHasher(u64);
 
 impl FastHasher {
+    #[inline]
     fn mix(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(FACTOR);
     }
 }
 
 impl Hasher for FastHasher {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
         let (words, tail) = bytes.as_chunks::<8>();
         for w in words {
@@ -33,30 +35,37 @@ impl Hasher for FastHasher {
         }
     }
 
+    #[inline]
     fn write_u8(&mut self, n: u8) {
         self.mix(u64::from(n));
     }
 
+    #[inline]
     fn write_u32(&mut self, n: u32) {
         self.mix(u64::from(n));
     }
 
+    #[inline]
     fn write_u64(&mut self, n: u64) {
         self.mix(n);
     }
 
+    #[inline]
     fn write_i64(&mut self, n: i64) {
         self.mix(n.cast_unsigned());
     }
 
+    #[inline]
     fn write_usize(&mut self, n: usize) {
         self.mix(n as u64);
     }
 
+    #[inline]
     fn write_isize(&mut self, n: isize) {
         self.mix(n.cast_unsigned() as u64);
     }
 
+    #[inline]
     fn finish(&self) -> u64 {
         // The table uses the top bits and the low bits: the product's top bits are the good ones.
         self.0 ^ (self.0 >> 32)

@@ -14,13 +14,13 @@ use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits, Runs};
 use crate::alloc::{Place, n_parts};
-use crate::asm::Mem;
+use crate::asm::{Mem, Out};
 use crate::emit::*;
 use crate::values::{by_width, load_code, store_code};
 
 const K6: Register = Register::K6;
-/// The most bytes of a part: four chunks.
-const MOST: i64 = 256;
+/// The most bytes of a part: eight chunks.
+const MOST: i64 = 512;
 /// The most bytes of a run, which is tested as a whole.
 const MOST_OF_RUN: i64 = 1 << 16;
 
@@ -247,7 +247,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Picks the elements of a part from its chunks. Uses vectors 3 to 5.
+    /// Picks the elements of a part from its chunks. Uses vectors 3 to 5; `rax` and `k6` where they are many.
     fn pick(&mut self, ty: Ty, layout: &Layout, m: Mem, to: Register) {
         let at = |chunk: i64| m.behind(layout.start(chunk) as i32);
         // Elements of 8 and 16 bits are in words.
@@ -282,13 +282,26 @@ impl Emit<'_> {
                 self.order(ty, &order, to);
                 self.a.op3(permutation_of_two(ty), to, zmm(5), at(2));
             }
-            _ => {
+            4 => {
                 two(self, 0, &of_two(0), zmm(5));
                 two(self, 2, &of_two(2), zmm(3));
                 let order: Vec<u64> =
                     (0..).zip(&sources).map(|(l, (chunk, _))| if *chunk >= 2 { n + l } else { l }).collect();
                 self.order(ty, &order, to);
                 self.a.op3(permutation_of_two(ty), to, zmm(5), zmm(3));
+            }
+            chunks => {
+                // What is of none of the first two comes chunk by chunk.
+                two(self, 0, &of_two(0), zmm(5));
+                let order: Vec<u64> = sources.iter().map(|(_, at)| number(*at) % n).collect();
+                self.order(ty, &order, zmm(4));
+                for chunk in 2..chunks {
+                    let of_it = (0..).zip(&sources).filter(|(_, s)| s.0 == chunk);
+                    self.a.number(RAX, of_it.fold(0, |m, (l, _)| m | 1 << l));
+                    self.a.op2(Code::VEX_Kmovd_kr_r32, K6, EAX);
+                    self.a.op3(permutation(ty), Out::masked(zmm(5), K6), zmm(4), at(chunk));
+                }
+                self.a.op2(load_code(ty), to, zmm(5));
             }
         }
         if layout.size < 4 {
