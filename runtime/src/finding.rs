@@ -425,6 +425,11 @@ impl FoundAt {
         }
     }
 
+    /// The opcode of the statement, with its qualifiers; of a call of the program its name.
+    pub fn opcode(&self) -> &str {
+        opcode(&self.statement)
+    }
+
     /// Whether it is of what the host did, and has no place in a module.
     pub fn is_of_program(&self) -> bool {
         self.file == PROGRAM
@@ -469,11 +474,11 @@ impl Finding {
         let all: Vec<&FoundAt> = std::iter::once(&self.first).chain(&self.second).collect();
         let width = |of: fn(&FoundAt) -> String| all.iter().map(|at| of(at).chars().count()).max().unwrap_or(0);
         let (statement, source, place) =
-            (width(|at| opcode(&at.statement).to_owned()), width(FoundAt::source), width(FoundAt::place));
+            (width(|at| at.opcode().to_owned()), width(FoundAt::source), width(FoundAt::place));
         for at in &all {
             let [x, y, z] = at.block;
             let [tx, ty, tz] = at.thread;
-            let (statement_of, source_of, place_of) = (opcode(&at.statement), at.source(), at.place());
+            let (statement_of, source_of, place_of) = (at.opcode(), at.source(), at.place());
             let who = format!("  block ({x},{y},{z}) thread ({tx},{ty},{tz})");
             let who = if at.is_of_program() { String::new() } else { who };
             let line =

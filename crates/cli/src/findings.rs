@@ -8,9 +8,10 @@ use handloom_runtime::{Allocated, CheckConfig, CheckReport, Finding, LaunchConfi
 use serde::Serialize;
 
 use crate::args::{FindArgs, RunArgs};
-use crate::documents::{Case, Trapped, junit, sarif};
+use crate::documents::{Case, Told, Trapped, junit};
 use crate::launch::{self, Launched};
 use crate::report::{Document, Failure, Format, Out, Status};
+use crate::sarif::sarif;
 use crate::suppress::{Suppressions, line_of};
 
 /// The checks of a command line, if it asks for some.
@@ -137,7 +138,7 @@ impl Collected {
     pub fn add(&mut self, entry: &str, done: &Launched, seed: u64) {
         let seconds = done.runs.iter().map(|run| run.run.as_secs_f64()).sum();
         let trap = done.trap.as_ref().map(|trap| Trapped::of(trap));
-        self.cases.push(Case { what: "launch", entry: entry.to_owned(), seconds, trap });
+        self.cases.push(Case { what: "launch", entry: entry.to_owned(), seconds, trap, program: None });
         for run in &done.runs {
             match &run.check {
                 Some(check) => self.add_launch(check, seed),
@@ -271,12 +272,7 @@ impl Collected {
         if suppressed > 0 && out.format == Format::Human {
             out.note(&format!("{suppressed} finding{} left out by suppressions", s(suppressed)));
         }
-        for why in self.unchecked.iter().collect::<BTreeSet<_>>() {
-            out.error(&format!("the check ended before the launch did, and there may be more to find: {why}"));
-        }
-        for why in &self.missed {
-            out.error(&format!("not all was checked: {why}"));
-        }
+        self.unfinished().iter().for_each(|why| out.error(why));
         match (self.list.is_empty() && self.traps.is_empty(), self.unchecked.is_empty() && self.missed.is_empty()) {
             (false, _) => Status::Found,
             (true, false) => Status::File,
@@ -284,14 +280,23 @@ impl Collected {
         }
     }
 
+    /// Why there may be more to find, each reason once.
+    fn unfinished(&self) -> Vec<String> {
+        let ended = self.unchecked.iter().collect::<BTreeSet<_>>().into_iter();
+        let ended =
+            ended.map(|why| format!("the check ended before the launch did, and there may be more to find: {why}"));
+        ended.chain(self.missed.iter().map(|why| format!("not all was checked: {why}"))).collect()
+    }
+
     /// The document that standard output is for, if anything ran.
     fn write_document(&self, out: &mut Out) {
         let findings: Vec<&Finding> = self.list.iter().map(|f| &f.finding).collect();
+        let told = Told { cases: &self.cases, findings: &findings, unfinished: &self.unfinished() };
         let text = match out.document {
             None => return,
             Some(_) if self.cases.is_empty() => return,
-            Some(Document::Sarif) => sarif(&self.cases, &findings),
-            Some(Document::Junit) => junit(&self.cases, &findings),
+            Some(Document::Sarif) => sarif(&told),
+            Some(Document::Junit) => junit(&told),
         };
         out.write_document(&text);
     }
