@@ -502,18 +502,24 @@ impl Finding {
     /// Whether another one is the same pair of places, for the same reason.
     pub fn is_same(&self, other: &Finding) -> bool {
         let key = |f: &Finding| {
-            let source = |at: &FoundAt| at.source.clone().filter(|_| at.is_of_program());
-            let at = |at: &FoundAt| (at.file.clone(), at.line, at.column, source(at));
-            let (a, b) = (at(&f.first), f.second.as_ref().map(at));
-            let places = match b {
-                Some(b) if b < a => (b, Some(a)),
-                b => (a, b),
-            };
             // What the host does alone and has no place is told apart by what is said of it.
             let is_placeless = f.is_of_host() && f.first.source.is_none();
-            (f.kind, f.class, places, is_placeless.then(|| f.message.clone()))
+            (f.kind, f.class, is_placeless.then(|| f.message.clone()))
         };
-        key(self) == key(other)
+        key(self) == key(other) && self.is_at_places_of(other)
+    }
+
+    /// Whether it has the pair of places of another one, in either order.
+    pub fn is_at_places_of(&self, other: &Finding) -> bool {
+        let places = |f: &Finding| {
+            let source = |at: &FoundAt| at.source.clone().filter(|_| at.is_of_program());
+            let at = |at: &FoundAt| (at.file.clone(), at.line, at.column, source(at));
+            match (at(&f.first), f.second.as_ref().map(at)) {
+                (a, Some(b)) if b < a => (b, Some(a)),
+                places => places,
+            }
+        };
+        places(self) == places(other)
     }
 }
 

@@ -539,3 +539,33 @@ fn a_check_without_memory_says_so() {
     let ran = Ran::of(&limited.output().unwrap()).ends(5);
     ran.says("the check ended before the launch did").says("what is remembered of accesses takes more than");
 }
+
+/// A copy that nothing has waited for comes before the access or after it, by the seed: that is one fault, which has one name.
+#[test]
+fn copies_that_nothing_waited_for_are_no_races_beside() {
+    let f = Folder::with(
+        "check_unwaited",
+        ".visible .entry k(.param .u64 buf) {
+    .reg .b32 %r<4>; .reg .b64 %d<4>; .shared .align 16 .b32 box[128];
+    ld.param.u64 %d0, [buf];
+    mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 4; mov.u32 %r2, box; add.u32 %r1, %r1, %r2;
+    cp.async.ca.shared.global [%r1], [%d0], 16;
+    bar.sync 0;
+    xor.b32 %r0, %r1, 16;
+    ld.shared.u32 %r3, [%r0];
+    st.global.u32 [%d0+32], %r3;
+    cp.async.wait_all;
+    ret; }",
+    );
+    let kinds = |checks: &str| {
+        let line = format!(
+            "run k.ptx k --grid 1 --block 2 --check={checks} --check-same-values --many-seeds 0..6 --format json zero:64"
+        );
+        let ran = f.run(&line).ends(1);
+        let pairs = ran.objects().into_iter().skip(1).map(|o| (o["class"].to_string(), o["seen"].as_u64()));
+        pairs.filter(|(class, _)| !class.contains("same")).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds("race,sync"), [("\"async_unwaited\"".to_owned(), Some(6))]);
+    let races = kinds("race");
+    assert!(matches!(&races[..], [(class, Some(1..=6))] if class.contains("unordered")), "{races:?}");
+}
