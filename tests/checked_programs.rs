@@ -158,6 +158,21 @@ fn copies_inside_the_device() {
     assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
 }
 
+/// Constants that a kernel reads, and a copy of another stream to them: which ones, also where memory says so.
+#[test]
+fn constants_in_another_stream() {
+    for mode in ["constants", "picked constants"] {
+        let ended = exec(&["--check=race"], &faults(true), mode);
+        let texts = ["race: nothing orders the ", "  write  cuMemcpyDtoDAsync  ", "  read   ld.const.u32  "];
+        assert!(ended.status == Some(1) && ended.says(&texts) && ended.times("race: ") == 1, "{mode}: {}", ended.err);
+        for clean in ["half of", "in order:"] {
+            let mode = format!("{clean} {mode}");
+            let ended = exec(&["--check=race"], &faults(true), &mode);
+            assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""), "{mode}");
+        }
+    }
+}
+
 #[test]
 fn memory_that_another_call_frees() {
     let ended = exec(&["--check=memory"], &faults(true), "freed otherwise");

@@ -425,6 +425,11 @@ impl FoundAt {
         }
     }
 
+    /// The opcode of the statement, with its qualifiers; of a call of the program its name.
+    pub fn opcode(&self) -> &str {
+        opcode(&self.statement)
+    }
+
     /// Whether it is of what the host did, and has no place in a module.
     pub fn is_of_program(&self) -> bool {
         self.file == PROGRAM
@@ -469,11 +474,11 @@ impl Finding {
         let all: Vec<&FoundAt> = std::iter::once(&self.first).chain(&self.second).collect();
         let width = |of: fn(&FoundAt) -> String| all.iter().map(|at| of(at).chars().count()).max().unwrap_or(0);
         let (statement, source, place) =
-            (width(|at| opcode(&at.statement).to_owned()), width(FoundAt::source), width(FoundAt::place));
+            (width(|at| at.opcode().to_owned()), width(FoundAt::source), width(FoundAt::place));
         for at in &all {
             let [x, y, z] = at.block;
             let [tx, ty, tz] = at.thread;
-            let (statement_of, source_of, place_of) = (opcode(&at.statement), at.source(), at.place());
+            let (statement_of, source_of, place_of) = (at.opcode(), at.source(), at.place());
             let who = format!("  block ({x},{y},{z}) thread ({tx},{ty},{tz})");
             let who = if at.is_of_program() { String::new() } else { who };
             let line =
@@ -497,18 +502,24 @@ impl Finding {
     /// Whether another one is the same pair of places, for the same reason.
     pub fn is_same(&self, other: &Finding) -> bool {
         let key = |f: &Finding| {
-            let source = |at: &FoundAt| at.source.clone().filter(|_| at.is_of_program());
-            let at = |at: &FoundAt| (at.file.clone(), at.line, at.column, source(at));
-            let (a, b) = (at(&f.first), f.second.as_ref().map(at));
-            let places = match b {
-                Some(b) if b < a => (b, Some(a)),
-                b => (a, b),
-            };
             // What the host does alone and has no place is told apart by what is said of it.
             let is_placeless = f.is_of_host() && f.first.source.is_none();
-            (f.kind, f.class, places, is_placeless.then(|| f.message.clone()))
+            (f.kind, f.class, is_placeless.then(|| f.message.clone()))
         };
-        key(self) == key(other)
+        key(self) == key(other) && self.is_at_places_of(other)
+    }
+
+    /// Whether it has the pair of places of another one, in either order.
+    pub fn is_at_places_of(&self, other: &Finding) -> bool {
+        let places = |f: &Finding| {
+            let source = |at: &FoundAt| at.source.clone().filter(|_| at.is_of_program());
+            let at = |at: &FoundAt| (at.file.clone(), at.line, at.column, source(at));
+            match (at(&f.first), f.second.as_ref().map(at)) {
+                (a, Some(b)) if b < a => (b, Some(a)),
+                places => places,
+            }
+        };
+        places(self) == places(other)
     }
 }
 

@@ -24,6 +24,12 @@ static const char FAULTS[] =
     "setp.eq.u32 %p, %r2, 1;\n@%p st.global.u32 [%d1], %r1;\nret;\n}\n"
     ".visible .entry stop" HEAD
     "mov.u32 %r1, %ctaid.x; atom.relaxed.gpu.global.exch.b32 %r2, [%d0], %r1;\nsetp.eq.u32 %p, %r2, 1;\n@%p trap;\nret;\n}\n"
+    // The first half of the constants, and one of which memory says which.
+    ".const .align 4 .b32 table[64];\n"
+    ".visible .entry constants" HEAD
+    "mov.u64 %d2, table; mul.wide.u32 %d1, %r0, 4; add.u64 %d2, %d2, %d1;\nld.const.u32 %r1, [%d2];\nst.global.u32 [%d4], %r1;\nret;\n}\n"
+    ".visible .entry picks" HEAD
+    "ld.global.u32 %r1, [%d3]; and.b32 %r1, %r1, 31; mov.u64 %d2, table; mul.wide.u32 %d1, %r1, 4; add.u64 %d2, %d2, %d1;\nld.const.u32 %r1, [%d2];\nst.global.u32 [%d4], %r1;\nret;\n}\n"
     ".visible .entry endless" HEAD "again:\natom.relaxed.gpu.global.add.u32 %r1, [%d0], 1;\nsetp.ne.u32 %p, %r1, 0xffffffff;\n@%p bra again;\nret;\n}\n";
 
 typedef struct {
@@ -34,6 +40,7 @@ typedef struct {
 } KernelNode;
 
 CUresult cuGetExportTable(const void **table, const void *id);
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr, CUdeviceptr, size_t, CUstream);
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const KernelNode *);
 
 static CUmodule module;
@@ -203,6 +210,19 @@ int main(int n, char **words) {
         OK(cuGraphLaunch(fork_and_join(a, b, memory(), 1), s));
         OK(cuStreamWaitEvent(t, event, 0));
         launch("get", 1, 32, t, b, a + 128);
+    }
+    // Constants are read, and copied meanwhile: all of them, or those that nobody reads; or in order.
+    if (strstr(mode, "constant")) {
+        CUdeviceptr table;
+        size_t bytes;
+        OK(cuModuleGetGlobal_v2(&table, &bytes, module, "table"));
+        OK(cuCtxSynchronize());
+        launch(strstr(mode, "picked") ? "picks" : "constants", 1, 32, s, a, b);
+        if (strstr(mode, "in order")) {
+            OK(cuEventRecord(event, s));
+            OK(cuStreamWaitEvent(t, event, 0));
+        }
+        OK(cuMemcpyDtoDAsync_v2(strstr(mode, "half") ? table + 128 : table, c = memory(), strstr(mode, "half") ? 128 : 256, t));
     }
     // The host waits for no copy inside the device, and for a free only if it is one of such memory.
     IS("copied inside") {

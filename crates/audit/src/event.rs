@@ -33,9 +33,11 @@ impl Thread {
     }
 }
 
-/// The space that accesses to a state space are told of, and its number from 0; `None` where threads cannot meet, or nobody looks.
-pub fn told_space(space: StateSpace) -> Option<(StateSpace, usize)> {
+/// The space that accesses to a state space are told of, and its number from 0; `None` where threads cannot meet, or nobody looks. `constants`: somebody looks at those.
+pub(crate) fn told_space(space: StateSpace, constants: bool) -> Option<(StateSpace, usize)> {
     match space {
+        // They lie among global memory, and copies change them.
+        StateSpace::Const if constants => Some((StateSpace::Global, 0)),
         StateSpace::Global => Some((StateSpace::Global, 0)),
         StateSpace::Shared | StateSpace::SharedCluster => Some((StateSpace::Shared, 1)),
         StateSpace::Generic

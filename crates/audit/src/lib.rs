@@ -53,7 +53,7 @@ mod waits;
 
 pub use again::Count;
 pub use checks::{Check, Checks};
-pub use event::{Access, Does, Event, Met, Proxy, ProxyFence, Site, Thread, Turn, told_space};
+pub use event::{Access, Does, Event, Met, Proxy, ProxyFence, Site, Thread, Turn};
 pub use finding::{Attempt, Class, Finding, Findings, Place};
 pub use footprint::Touched;
 pub use known::Time;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use handloom_diag::Span;
 use handloom_diag::hash::FastMap;
-use handloom_ir::types::{Order, Scope};
+use handloom_ir::types::{Order, Scope, StateSpace};
 
 use crate::again::{Again, Step};
 use crate::bag::{Bag, Domain};
 use crate::checks::{Check, Checks};
 use crate::clock::{Clock, Missed};
 use crate::ctas::{Alike, Arrived, Cta, Ctas};
-use crate::event::{Event, Met, Site, Thread};
+use crate::event::{Event, Met, Site, Thread, told_space};
 use crate::finding::{Attempt, Finding, Findings};
 use crate::init::{Init, Use};
 use crate::known::{Known, Time};
@@ -153,6 +153,11 @@ impl Audit {
     /// What is known of memory that kernels allocate, if that is asked for.
     pub fn memory(&mut self) -> Option<&mut Memory> {
         self.memory.as_mut()
+    }
+
+    /// The space that accesses to a state space are told of, and its number from 0; `None` where nobody looks.
+    pub fn told_space(&self, space: StateSpace) -> Option<(StateSpace, usize)> {
+        told_space(space, self.options.keeps_footprint)
     }
 
     /// Whether somebody looks at accesses.

@@ -1,13 +1,23 @@
-//! What was found, as one document for programs that collect such things: SARIF and JUnit.
+//! What was found, as one document for programs that collect such things: what documents tell, and JUnit. [`sarif`](crate::sarif) is the other kind.
 
 use std::fmt::Write;
 
 use handloom_profile::escape;
-use handloom_runtime::{Finding, FoundAt, TrapReport};
+use handloom_runtime::{Finding, TrapReport};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::suite::Verdict;
+
+/// What a document is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// What ran, or was to run.
+    pub cases: &'a [Case],
+    /// What was found.
+    pub findings: &'a [&'a Finding],
+    /// Why there may be more to find.
+    pub unfinished: &'a [String],
+}
 
 /// A launch, or a program, as documents tell it.
 #[derive(Debug)]
@@ -20,15 +30,21 @@ pub struct Case {
     pub seconds: f64,
     /// Its trap: kind, sentence, place.
     pub trap: Option<Trapped>,
+    /// The file of a program.
+    pub program: Option<String>,
 }
 
 /// A trap, as documents tell it.
 #[derive(Debug)]
 pub struct Trapped {
-    kind: String,
-    message: String,
-    place: Option<(String, u32, u32)>,
-    source: Option<(String, u32)>,
+    /// The stable word of its kind.
+    pub kind: String,
+    /// What happened, as a sentence.
+    pub message: String,
+    /// The PTX file, line and column.
+    pub place: Option<(String, u32, u32)>,
+    /// File and line of the source.
+    pub source: Option<(String, u32)>,
 }
 
 impl Trapped {
@@ -42,8 +58,8 @@ impl Trapped {
         }
     }
 
-    /// Of a program, which has no place.
-    pub fn program(kind: &str, message: String) -> Trapped {
+    /// Of a program, or of a launch that did not run: neither has a place.
+    pub fn placeless(kind: &str, message: String) -> Trapped {
         Trapped { kind: kind.to_owned(), message, place: None, source: None }
     }
 }
@@ -76,108 +92,16 @@ impl From<NotedTrap> for Trapped {
     }
 }
 
-/// A SARIF 2.1.0 document.
-pub fn sarif(cases: &[Case], findings: &[&Finding]) -> String {
-    let mut rules: Vec<String> = Vec::new();
-    let mut results = Vec::new();
-    let mut rule = |id: String| match rules.iter().position(|known| *known == id) {
-        Some(i) => i,
-        None => {
-            rules.push(id);
-            rules.len() - 1
-        }
-    };
-    for f in findings {
-        let id = format!("{}/{}", f.kind, f.class);
-        let index = rule(id.clone());
-        let related: Vec<Value> = f.second.iter().map(location).collect();
-        results.push(json!({
-            "ruleId": id, "ruleIndex": index, "level": "error",
-            "message": { "text": f.message },
-            "locations": [location(&f.first)],
-            "relatedLocations": related,
-            "occurrenceCount": f.pairs.max(1),
-        }));
-    }
-    for trap in cases.iter().filter_map(|c| c.trap.as_ref()) {
-        let id = format!("trap/{}", trap.kind);
-        let index = rule(id.clone());
-        let place = match (&trap.source, &trap.place) {
-            (Some((file, line)), _) => Some(physical(file, *line, None)),
-            (None, Some((file, line, column))) => Some(physical(file, *line, Some(*column))),
-            (None, None) => None,
-        };
-        let locations: Vec<Value> = place.into_iter().collect();
-        results.push(json!({
-            "ruleId": id, "ruleIndex": index, "level": "error",
-            "message": { "text": trap.message },
-            "locations": locations,
-        }));
-    }
-    sarif_of(&rules, &results)
-}
-
-fn sarif_of(rules: &[String], results: &[Value]) -> String {
-    let rules: Vec<Value> = rules.iter().map(|id| json!({ "id": id })).collect();
-    let document = json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": { "driver": { "name": "Handloom", "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
-            "results": results,
-        }],
-    });
-    format!("{document:#}\n")
-}
-
-/// The line of the source where it is known, and the statement beside it.
-fn location(at: &FoundAt) -> Value {
-    let mut location = match &at.source {
-        Some((file, line)) => physical(file, *line, None),
-        None => physical(&at.file, at.line, Some(at.column)),
-    };
-    let [x, y, z] = at.block;
-    let [tx, ty, tz] = at.thread;
-    let text = if at.is_of_program() {
-        format!("{}: {} by the program", at.does, at.statement)
-    } else {
-        let who = format!("block ({x},{y},{z}) thread ({tx},{ty},{tz})");
-        format!("{}: `{}` at {}:{} by {who}", at.does, at.statement, at.file, at.line)
-    };
-    let from = at.caller.as_ref().map_or(String::new(), |caller| format!(", from {}:{}", caller.file, caller.line));
-    location["message"] = json!({ "text": format!("{text}{from}") });
-    location
-}
-
-fn physical(file: &str, line: u32, column: Option<u32>) -> Value {
-    let mut region = json!({ "startLine": line });
-    if let Some(column) = column {
-        region["startColumn"] = json!(column);
-    }
-    json!({ "physicalLocation": { "artifactLocation": { "uri": uri(file) }, "region": region } })
-}
-
-/// A path as a URI reference.
-fn uri(path: &str) -> String {
-    let mut out = String::new();
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => out.push(char::from(byte)),
-            _ => drop(write!(out, "%{byte:02X}")),
-        }
-    }
-    if path.starts_with('/') { format!("file://{out}") } else { out }
-}
-
-/// A JUnit document: a case for each launch or trap and for a program, and one for each finding.
-pub fn junit(cases: &[Case], findings: &[&Finding]) -> String {
+/// A JUnit document: a case for each launch or trap and for a program, one for each finding, and one for each reason why there may be more to find.
+pub fn junit(told: &Told<'_>) -> String {
+    let Told { cases, findings, unfinished } = *told;
     let traps = cases.iter().filter(|c| c.trap.is_some()).count();
-    let (tests, failures) = (cases.len() + findings.len(), traps + findings.len());
+    let tests = cases.len() + findings.len() + unfinished.len();
     let seconds: f64 = cases.iter().map(|c| c.seconds).sum();
-    let mut out = opened(tests, failures, seconds);
+    let mut out = opened(tests, traps + findings.len(), unfinished.len(), seconds);
     for case in cases {
         let (what, entry) = (case.what, escape(&case.entry));
-        let head = format!("<testcase classname=\"{what}\" name=\"{entry}\" time=\"{:.6}\"", case.seconds);
+        let head = format!("<testcase classname=\"{what}\" name=\"{entry}\" time=\"{}\"", time(case.seconds));
         match &case.trap {
             None => drop(writeln!(out, "{head}/>")),
             Some(trap) => {
@@ -209,6 +133,11 @@ pub fn junit(cases: &[Case], findings: &[&Finding]) -> String {
             escape(&f.human())
         );
     }
+    for why in unfinished {
+        let why = escape(why);
+        let error = format!("<error type=\"unfinished\" message=\"{why}\"/>");
+        let _ = writeln!(out, "<testcase classname=\"check\" name=\"{why}\">{error}</testcase>");
+    }
     out.push_str(CLOSED);
     out
 }
@@ -217,9 +146,9 @@ pub fn junit(cases: &[Case], findings: &[&Finding]) -> String {
 pub fn junit_of_tests(all: &[Verdict]) -> String {
     let failures = all.iter().filter(|v| v.failure.is_some()).count();
     let seconds: f64 = all.iter().map(|v| v.seconds).sum();
-    let mut out = opened(all.len(), failures, seconds);
+    let mut out = opened(all.len(), failures, 0, seconds);
     for v in all {
-        let head = format!("<testcase classname=\"test\" name=\"{}\" time=\"{:.6}\"", escape(&v.file), v.seconds);
+        let head = format!("<testcase classname=\"test\" name=\"{}\" time=\"{}\"", escape(&v.file), time(v.seconds));
         let _ = match &v.failure {
             None => writeln!(out, "{head}/>"),
             Some(text) => {
@@ -234,36 +163,16 @@ pub fn junit_of_tests(all: &[Verdict]) -> String {
     out
 }
 
-/// A SARIF 2.1.0 document of tests: a result for each that failed.
-pub fn sarif_of_tests(all: &[Verdict]) -> String {
-    let result = |v: &Verdict| {
-        let text = v.failure.as_ref()?;
-        let mut place = json!({ "artifactLocation": { "uri": uri(&v.file) } });
-        if let Some(line) = line_in(text, &v.file) {
-            place["region"] = json!({ "startLine": line });
-        }
-        let location = json!({ "physicalLocation": place });
-        let message = json!({ "text": text });
-        Some(json!({ "ruleId": "test", "ruleIndex": 0, "level": "error", "message": message, "locations": [location] }))
-    };
-    sarif_of(&["test".to_owned()], &all.iter().filter_map(result).collect::<Vec<_>>())
-}
-
-/// The line of a file that a failure is about: the first that it names as `line 5:` or `FILE:5`.
-fn line_in(failure: &str, file: &str) -> Option<u32> {
-    let after = |mark: &str| {
-        let (_, rest) = failure.split_once(mark)?;
-        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        rest[..end].parse().ok()
-    };
-    after("line ").or_else(|| after(&format!("{file}:")))
-}
-
 /// The head of a JUnit document.
-fn opened(tests: usize, failures: usize, seconds: f64) -> String {
-    let totals = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" time=\"{seconds:.6}\"");
+fn opened(tests: usize, failures: usize, errors: usize, seconds: f64) -> String {
+    let totals = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" time=\"{}\"", time(seconds));
     let head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
     format!("{head}<testsuites name=\"handloom\" {totals}>\n<testsuite name=\"handloom\" {totals}>\n")
+}
+
+/// Seconds, with as many digits as the common schema of JUnit documents takes.
+fn time(seconds: f64) -> String {
+    format!("{seconds:.3}")
 }
 
 /// The end of a JUnit document.
@@ -274,16 +183,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_safe_in_xml_and_in_uris() {
-        assert_eq!(escape("a<b>&\"\u{1}"), "a&lt;b&gt;&amp;&quot;\u{fffd}");
-        assert_eq!(uri("dir/a b.cu"), "dir/a%20b.cu");
-        assert_eq!(uri("/x.cu"), "file:///x.cu");
+    fn text_is_safe_in_xml() {
+        assert_eq!(escape("a<b>&\"\u{1}\u{ffff}"), "a&lt;b&gt;&amp;&quot;\u{fffd}\u{fffd}");
     }
 
     #[test]
-    fn failures_name_lines() {
-        assert_eq!(line_in("[jit, seed 0] line 25: x[0] is 1", "k.ptx"), Some(25));
-        assert_eq!(line_in("race: a\n  write  st  k.ptx:7  block", "k.ptx"), Some(7));
-        assert_eq!(line_in("exit status 1", "k.json"), None);
+    fn times_have_three_digits() {
+        assert!(opened(1, 0, 2, 0.000_331).contains("tests=\"1\" failures=\"0\" errors=\"2\" time=\"0.000\""));
     }
 }

@@ -215,16 +215,17 @@ impl Ran {
     /// What documents say of it.
     fn case(&self, args: &ExecArgs, seed: Option<u64>) -> Case {
         let trap = match self.why {
-            Some(Why::Time) => Some(Trapped::program("timeout", self.late.clone())),
+            Some(Why::Time) => Some(Trapped::placeless("timeout", self.late.clone())),
             Some(Why::Enough) => None,
             None if self.own == 0 => None,
-            None => Some(Trapped::program("exit", format!("the program ended with status {}", self.own))),
+            None => Some(Trapped::placeless("exit", format!("the program ended with status {}", self.own))),
         };
         let mut entry = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         if let Some(seed) = seed {
             entry = format!("{entry} (seed {seed})");
         }
-        Case { what: "program", entry, seconds: self.seconds, trap }
+        let program = args.command.first().map(|word| word.to_string_lossy().into_owned());
+        Case { what: "program", entry, seconds: self.seconds, trap, program }
     }
 }
 

@@ -266,6 +266,13 @@ fn list(heading: &str, rows: Vec<Row>, out: &mut Out) {
     }
 }
 
+/// What a class of findings, or a kind of traps, means: the code to ask for, the title and the text.
+pub fn about(class: &str) -> Option<(&'static str, &'static str, &'static str)> {
+    let group = GROUPS.iter().find(|(_, _, classes)| classes.contains(&class));
+    let page = Page::of(rows().find(|row| row.code == group.map_or(class, |(page, ..)| *page))?)?;
+    Some((page.row.code, page.row.title, page.text))
+}
+
 /// The first code of a report that can be explained: an error as `error[E0301]`, a class at the end of a finding's line as `[same warp]`.
 pub fn code_in(report: &str) -> Option<&'static str> {
     report.lines().find_map(|line| {

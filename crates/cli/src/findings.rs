@@ -8,9 +8,10 @@ use handloom_runtime::{Allocated, CheckConfig, CheckReport, Finding, LaunchConfi
 use serde::Serialize;
 
 use crate::args::{FindArgs, RunArgs};
-use crate::documents::{Case, Trapped, junit, sarif};
+use crate::documents::{Case, Told, Trapped, junit};
 use crate::launch::{self, Launched};
 use crate::report::{Document, Failure, Format, Out, Status};
+use crate::sarif::sarif;
 use crate::suppress::{Suppressions, line_of};
 
 /// The checks of a command line, if it asks for some.
@@ -137,7 +138,7 @@ impl Collected {
     pub fn add(&mut self, entry: &str, done: &Launched, seed: u64) {
         let seconds = done.runs.iter().map(|run| run.run.as_secs_f64()).sum();
         let trap = done.trap.as_ref().map(|trap| Trapped::of(trap));
-        self.cases.push(Case { what: "launch", entry: entry.to_owned(), seconds, trap });
+        self.cases.push(Case { what: "launch", entry: entry.to_owned(), seconds, trap, program: None });
         for run in &done.runs {
             match &run.check {
                 Some(check) => self.add_launch(check, seed),
@@ -228,6 +229,14 @@ impl Collected {
         self.seeds += other.seeds;
     }
 
+    /// What is told: all but races of a copy that nothing has waited for. By the seed it happens before the access or after it, which is one fault by two names.
+    fn told(&self) -> impl Iterator<Item = &Found> {
+        let unwaited = self.list.iter().map(|f| &f.finding).filter(|f| f.class == "async_unwaited");
+        let unwaited: Vec<&Finding> = unwaited.collect();
+        let is_known = move |f: &Finding| f.kind == "race" && unwaited.iter().any(|other| f.is_at_places_of(other));
+        self.list.iter().filter(move |found| !is_known(&found.finding))
+    }
+
     /// Notes why something was not checked.
     pub fn not_checked(&mut self, why: String) {
         self.missed.insert(why);
@@ -235,7 +244,7 @@ impl Collected {
 
     /// How many there are of each kind, as `race`.
     pub fn kinds(&self) -> BTreeMap<&'static str, usize> {
-        self.list.iter().fold(BTreeMap::new(), |mut all, found| {
+        self.told().fold(BTreeMap::new(), |mut all, found| {
             *all.entry(found.finding.kind).or_default() += 1;
             all
         })
@@ -251,7 +260,7 @@ impl Collected {
             }
             out.note(&format!("seen with {} of {} seeds; replay: --seed {}", trap.seeds, self.seeds, trap.seed));
         }
-        for found in self.list.iter().take(args.print_limit) {
+        for found in self.told().take(args.print_limit) {
             match out.format {
                 Format::Json => out.json(&Object::of(found, self.seeds, args)),
                 Format::Human => {
@@ -262,7 +271,7 @@ impl Collected {
                 }
             }
         }
-        let hidden = self.list.len().saturating_sub(args.print_limit);
+        let hidden = self.told().count().saturating_sub(args.print_limit);
         let s = |n: usize| if n == 1 { "" } else { "s" };
         if hidden > 0 && out.format == Format::Human {
             out.note(&format!("{hidden} more finding{} not shown; `--print-limit N` shows more", s(hidden)));
@@ -271,12 +280,7 @@ impl Collected {
         if suppressed > 0 && out.format == Format::Human {
             out.note(&format!("{suppressed} finding{} left out by suppressions", s(suppressed)));
         }
-        for why in self.unchecked.iter().collect::<BTreeSet<_>>() {
-            out.error(&format!("the check ended before the launch did, and there may be more to find: {why}"));
-        }
-        for why in &self.missed {
-            out.error(&format!("not all was checked: {why}"));
-        }
+        self.unfinished().iter().for_each(|why| out.error(why));
         match (self.list.is_empty() && self.traps.is_empty(), self.unchecked.is_empty() && self.missed.is_empty()) {
             (false, _) => Status::Found,
             (true, false) => Status::File,
@@ -284,14 +288,23 @@ impl Collected {
         }
     }
 
+    /// Why there may be more to find, each reason once.
+    fn unfinished(&self) -> Vec<String> {
+        let ended = self.unchecked.iter().collect::<BTreeSet<_>>().into_iter();
+        let ended =
+            ended.map(|why| format!("the check ended before the launch did, and there may be more to find: {why}"));
+        ended.chain(self.missed.iter().map(|why| format!("not all was checked: {why}"))).collect()
+    }
+
     /// The document that standard output is for, if anything ran.
     fn write_document(&self, out: &mut Out) {
-        let findings: Vec<&Finding> = self.list.iter().map(|f| &f.finding).collect();
+        let findings: Vec<&Finding> = self.told().map(|f| &f.finding).collect();
+        let told = Told { cases: &self.cases, findings: &findings, unfinished: &self.unfinished() };
         let text = match out.document {
             None => return,
             Some(_) if self.cases.is_empty() => return,
-            Some(Document::Sarif) => sarif(&self.cases, &findings),
-            Some(Document::Junit) => junit(&self.cases, &findings),
+            Some(Document::Sarif) => sarif(&told),
+            Some(Document::Junit) => junit(&told),
         };
         out.write_document(&text);
     }

@@ -13,6 +13,7 @@ use handloom_runtime::{Arg, Device, ErrorKind, Function, LaunchConfig, LaunchErr
 use crate::args::RunArgs;
 use crate::buffers::{Buffers, Content, Source, Written, check_store, read_file};
 use crate::bug::Panic;
+use crate::documents::{Case, Trapped};
 use crate::dtype;
 use crate::elements::Element;
 use crate::entries::Fault;
@@ -84,6 +85,8 @@ pub fn run_job(
     }
     for e in &expected {
         if !e.check(buffers, out) {
+            let trap = Some(Trapped::placeless("not_as_expected", format!("`{}` is not as expected", e.name)));
+            found.add_case(Case { what: "expect", entry: e.name.to_owned(), seconds: 0.0, trap, program: None });
             ended.status = ended.status.max(Status::Found);
         }
     }
@@ -601,6 +604,8 @@ fn run_all(
         };
         if let Some(fault) = fault {
             launch::report_error(&p.entry, &fault.message, out);
+            let trap = Some(Trapped::placeless("not_run", fault.message.clone()));
+            found.add_case(Case { what: "launch", entry: p.entry.clone(), seconds: 0.0, trap, program: None });
             ended.status = ended.status.max(fault.status);
             ended.complete = false;
         }

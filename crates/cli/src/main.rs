@@ -11,7 +11,7 @@
 //! [`words`] that are typed or specs of a [`jobfile`]; both become [`values`], with structures laid out by [`layout`], numbers by [`elements`]
 //! and [`scalar`], memory by [`buffers`] and files by [`npy`] and [`outputs`]. [`dtype`] warns of files of another type than the kernel's.
 //! [`launch`] is one launch and its report, [`expect`] compares results, [`seeds`] runs it with several seeds, [`findings`] is what checks found, less what files [`suppress`],
-//! [`documents`] of it, [`suite`] runs tests, [`mod@profile`] counts what launches do, [`mod@cover`] what they reach, [`traces`] when, [`mod@bench`] times them, [`compared`] what the times say by [`timing`], for sizes of a [`sweep`] and on a [`host`], [`notes`] what libraries say of it to `exec`, [`explain`] what its words mean, [`explore`] shows what a kernel becomes as a [`mod@page`], [`printed`] is what kernels print, [`watch`] are signals and
+//! [`documents`] of it, among them [`sarif`], [`suite`] runs tests, [`mod@profile`] counts what launches do, [`mod@cover`] what they reach, [`traces`] when, [`mod@bench`] times them, [`compared`] what the times say by [`timing`], for sizes of a [`sweep`] and on a [`host`], [`notes`] what libraries say of it to `exec`, [`explain`] what its words mean, [`explore`] shows what a kernel becomes as a [`mod@page`], [`printed`] is what kernels print, [`watch`] are signals and
 //! progress, [`report`] is everything else that is written.
 
 #![forbid(unsafe_code)]
@@ -55,6 +55,7 @@ mod profile;
 mod program;
 mod report;
 mod run;
+mod sarif;
 mod scalar;
 mod seeds;
 mod specs;

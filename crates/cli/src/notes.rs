@@ -310,7 +310,7 @@ impl Read {
                     if let Some(noted) = noted {
                         let entry = trap.entry.as_ref().unwrap_or(&trap.code).clone();
                         let trap = Some(noted.into());
-                        read.collected.add_case(Case { what: "launch", entry, seconds: 0.0, trap });
+                        read.collected.add_case(Case { what: "launch", entry, seconds: 0.0, trap, program: None });
                     }
                     let new = Stopped { trap, times: 1, seed, seeds: 1 };
                     match read.traps.iter_mut().find(|known| known.is_same(&new)) {

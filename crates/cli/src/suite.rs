@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::args::{EngineArg, TestArgs};
 use crate::report::{Document, Failure, Format, Out, Status, reason};
+use crate::sarif::sarif_of_tests;
 use crate::watch::Watch;
 use crate::{bug, documents, explain};
 
@@ -80,7 +81,7 @@ pub fn test(args: &TestArgs, out: &mut Out) -> Result<Status, Failure> {
     let all: Vec<Verdict> = all.into_iter().map(|(_, verdict)| verdict).collect();
     match out.document {
         Some(Document::Junit) => out.write_document(&documents::junit_of_tests(&all)),
-        Some(Document::Sarif) => out.write_document(&documents::sarif_of_tests(&all)),
+        Some(Document::Sarif) => out.write_document(&sarif_of_tests(&all)),
         None => {}
     }
     Ok(summary(&all, begin.elapsed(), args, out))

@@ -238,6 +238,11 @@ impl Barrier {
         Ok(())
     }
 
+    /// Whether nobody is there, nor has been since it was last met.
+    fn is_idle(&self) -> bool {
+        self.terms.is_none() && self.standing.iter().all(Option::is_none)
+    }
+
     /// Starts the barrier over if it is met.
     fn complete_if_met(&mut self, id: u32, live: &[u32], out: &mut Vec<Released>, met: Option<&mut Vec<Met>>) {
         let Some(terms) = self.terms else { return };
@@ -281,6 +286,8 @@ pub struct Barriers {
     /// By warp: lanes that have not exited.
     live: Vec<u32>,
     bars: Vec<Barrier>,
+    /// A bit for each of them where somebody stands or has arrived.
+    busy: u64,
     released: Vec<Released>,
     /// Meetings since they were asked for, if somebody asks.
     met: Option<Vec<Met>>,
@@ -293,6 +300,7 @@ impl Barriers {
         Barriers {
             live: live.to_vec(),
             bars: (0..BARRIERS).map(|_| Barrier::default()).chain(groups).collect(),
+            busy: 0,
             released: Vec::new(),
             met: None,
         }
@@ -324,9 +332,19 @@ impl Barriers {
         // device.
         let terms = Terms { kind, threads: count.unwrap_or(whole_cta), all: count.is_none() };
         let bar = &mut self.bars[usize::try_from(id).unwrap_or(0)];
+        self.busy |= 1 << id;
         bar.stand(self.live.len(), (id, warp, lanes), preds & lanes, terms)?;
+        self.settle(id, warp)
+    }
+
+    /// Lets a warp arrive at a barrier if all of it is there, and starts the barrier over if it is met.
+    fn settle(&mut self, id: u32, warp: usize) -> Result<(), Misuse> {
+        let bar = &mut self.bars[usize::try_from(id).unwrap_or(0)];
         bar.arrive_if_whole(id, warp, self.live[warp], &mut self.released)?;
         bar.complete_if_met(id, &self.live, &mut self.released, self.met.as_mut());
+        if bar.is_idle() {
+            self.busy &= !(1 << id);
+        }
         Ok(())
     }
 
@@ -336,11 +354,17 @@ impl Barriers {
     /// The rest of the warp has thereby arrived, at a barrier where others wait for something else.
     pub fn exit(&mut self, warp: usize, lanes: u32) -> Result<(), Misuse> {
         self.live[warp] &= !lanes;
-        for (id, bar) in (0..).zip(&mut self.bars) {
-            bar.arrive_if_whole(id, warp, self.live[warp], &mut self.released)?;
-            bar.complete_if_met(id, &self.live, &mut self.released, self.met.as_mut());
+        let mut left = self.busy;
+        while left != 0 {
+            self.settle(left.trailing_zeros(), warp)?;
+            left &= left - 1;
         }
         Ok(())
+    }
+
+    /// Whether nobody stands at a barrier, has arrived at one that is not met, or was released since that was asked for.
+    pub fn is_idle(&self) -> bool {
+        self.busy == 0 && self.released.is_empty()
     }
 
     /// Warps of the cta.

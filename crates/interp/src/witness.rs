@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use handloom_audit::init::{Decides, Shade, Source};
-use handloom_audit::{Access, Audit, Does, Proxy, Site, Thread, Turn, told_space};
+use handloom_audit::{Access, Audit, Does, Proxy, Site, Thread, Turn};
 use handloom_counts::Counter;
 use handloom_diag::Span;
 use handloom_ir::mbarrier;
@@ -95,7 +95,7 @@ impl<'a> Witness<'a> {
     }
 
     fn tell_access(&mut self, access: Access, space: StateSpace) {
-        let Some((space, i)) = told_space(space) else { return };
+        let Some((space, i)) = self.audit.told_space(space) else { return };
         let Witness { span, does, order, scope, proxy, .. } = *self;
         let site = match self.sites[i] {
             Some(site) => site,

@@ -27,6 +27,10 @@
 //! `arrived > 0`), code sets `arrived = 0`, adds 1 to `epoch` and starts over at `CtaCtx::first`. Otherwise it returns [`Reason::Phase`]: the runtime
 //! counts the contexts with `wait_epoch == epoch` as waiting there with all lanes ([`WarpCtx::plain_barrier`]), which are in `pend[state]` already.
 //!
+//! In code that keeps to the seed's order ([`Options::in_order`](crate::Options::in_order)) who arrives last goes on at once, as an audit sees it, and others when it is their turn: the one by
+//! whom `arrived + retired == n_warps`, be it by an exit, does what the end of the array does above, but for starting over, and writes 1 to [`CtaCtx::passed`]. At the end of the
+//! array code starts over if that is not 0, and makes it 0. While [`CtaCtx::outside`] is not 0, barriers and exits leave such code.
+//!
 //! # CTAs one after the other
 //! Where [`Tables::starts_warps`] says so, code runs a CTA that has not run without its headers ([`CtaCtx::fresh`] is not 0, and code makes it 0), and where
 //! [`Tables::runs_on`] says so, then, as often as
@@ -99,6 +103,10 @@ pub struct CtaCtx {
     pub more: u32,
     /// Address of the counters of a counted launch that this host thread adds to.
     pub counts: u64,
+    /// Not 0 while threads wait at a barrier of which code does not know, in code that keeps to the seed's order.
+    pub outside: u32,
+    /// Not 0 if the plain barrier was passed since the array of contexts began, in such code.
+    pub passed: u32,
 }
 
 /// A [`CtaCtx`] with memory after it that is the running code's own: nothing in it lasts over a return from the code.

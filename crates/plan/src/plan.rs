@@ -126,7 +126,7 @@ impl Plan {
     pub fn ends_with_plain_barrier(&self, b: usize) -> bool {
         match self.func.blocks[b].term {
             Term::Barrier { kind: BarKind::Sync, id: Val::Imm(id, ty), count: None, pred: None, .. } => {
-                let stays = self.func.is_entry && !self.options.is_callee && !self.options.audited;
+                let stays = self.func.is_entry && !self.options.is_callee && !self.options.tells_fences();
                 id & ty.mask() == 0 && stays
             }
             _ => false,
@@ -136,7 +136,7 @@ impl Plan {
     /// Whether a block ends with an exit of threads that leaves the code: from inside a function, since the runtime takes them out of its callers, and
     /// where an audit is told. Others just have nothing left to do in this context.
     pub fn ends_with_told_exit(&self, b: usize) -> bool {
-        let is_told = if self.func.is_entry { self.options.audited } else { true };
+        let is_told = if self.func.is_entry { self.options.tells_fences() } else { true };
         match self.func.blocks[b].term {
             Term::Exit => is_told,
             Term::Ret => self.func.is_entry && is_told,

@@ -162,6 +162,11 @@ impl Program {
         self.key.audited
     }
 
+    /// Whether its code keeps to the seed's order and passes barriers that nobody is told of.
+    pub(crate) fn passes_barriers(&self) -> bool {
+        self.key.in_order
+    }
+
     /// What its counters mean; `None` if its code counts nothing.
     pub(crate) fn counts(&self, module: &ModuleInner) -> Option<&Counts> {
         if self.key.counted == Counting::Nothing || self.made_by().0 != Backend::Wide {

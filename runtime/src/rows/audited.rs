@@ -8,7 +8,7 @@ use std::sync::MutexGuard;
 
 use handloom_audit::init::Filled;
 use handloom_audit::memory::{Stray, Variable};
-use handloom_audit::{Access, Addrs, Audit, Does, Proxy, Row, Site, Thread, told_space};
+use handloom_audit::{Access, Addrs, Audit, Does, Proxy, Row, Site, Thread};
 use handloom_codegen::Failure;
 use handloom_interp::env::CLUSTER_STRIDE;
 use handloom_ir::simt::{Op, SymId, SymKind};
@@ -335,7 +335,7 @@ impl<'a> Teller<'a> {
         if !self.has_races {
             return None;
         }
-        let (space, i) = told_space(space)?;
+        let (space, i) = self.audit.told_space(space)?;
         let audit = &mut self.audit;
         Some(*self.numbers[i].get_or_insert_with(|| audit.site(Site { space, ..self.site })))
     }

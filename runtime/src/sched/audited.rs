@@ -30,6 +30,7 @@ impl CtaRun {
 
     /// The cta begins.
     pub(super) fn tell_start(&mut self, audit: &SharedAudit, undo: Option<&Undo>) {
+        let is_silent = self.program.passes_barriers();
         let full = self.full.clone();
         let host = self.host();
         let env = &host.env;
@@ -43,6 +44,9 @@ impl CtaRun {
         }
         if let Some((_, filled)) = host.told.as_mut().and_then(|told| told.bits.as_mut()) {
             filled.begin(own_memory(&host.env));
+        }
+        if is_silent {
+            return;
         }
         let mut barriers = Barriers::new(&full);
         barriers.keep_met();

@@ -139,6 +139,8 @@ impl CtaRun {
             fresh: 0,
             more: 0,
             counts: 0,
+            outside: 0,
+            passed: 0,
         };
         let host = CtaHost {
             env,
@@ -294,6 +296,7 @@ impl CtaRun {
             cta.epoch = 1;
             cta.dirty = 0;
             (cta.fresh, cta.more) = (1, 0);
+            cta.passed = 0;
             (cta.heap_low, cta.heap_high) = heap;
         }
         // SAFETY: as in `host`; a field of its own keeps `full` readable beside it.
@@ -429,6 +432,8 @@ impl CtaRun {
         let first = self.host().base.first();
         self.ctx().cur = first;
         loop {
+            let waits = self.host_ref().barriers.as_ref().is_some_and(|b| !b.is_idle());
+            self.ctx().outside = u32::from(waits);
             // SAFETY: the program keeps the code. The block was set up by `new` and `start` as the contract says, its tables are those of
             // the code, and no reference into it, the contexts or the host state is alive.
             let reason = unsafe { (*self.code).call(self.cta) };
@@ -625,6 +630,10 @@ impl CtaRun {
                 if site.kind == BarKind::Warpgroup { Arrival::Warpgroup } else { Arrival::WarpgroupStart }
             }
         };
+        if self.host_ref().told.is_some() && self.ctx().arrived > 0 {
+            // Either all wait inside code, or nobody.
+            self.take_plain_arrivals()?;
+        }
         self.sync_live(site.span)?;
         let host = self.host();
         if kind == Arrival::Arrive {
@@ -675,7 +684,9 @@ impl CtaRun {
         if self.ctx().arrived > 0 {
             self.take_plain_arrivals()?;
         }
-        if self.host().barriers.is_some() || self.host().cluster.is_some() {
+        // Who arrives later says first who has ended until then.
+        let host = self.host_ref();
+        if host.cluster.is_some() || host.barriers.as_ref().is_some_and(|b| !b.is_idle()) {
             self.sync_live(Span::NONE)?;
             self.pass_barriers();
             self.pass_cluster_waits();

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use handloom_plan::host::Vectors;
 use handloom_runtime::{
-    Arg, AsyncOrder, Backend, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, launch,
+    Arg, AsyncOrder, Backend, Bounds, Check, Device, DeviceBuffer, Engine, Finding, LaunchConfig, LaunchError, Module,
+    launch,
 };
 
 use super::data::{Element, bytes_of, values_of};
@@ -28,6 +29,16 @@ pub struct Way {
     pub seed: u64,
     /// When results of asynchronous instructions come, if the environment doesn't say.
     pub async_order: Option<AsyncOrder>,
+    /// All checks look for faults, and must find none.
+    pub is_checked: bool,
+}
+
+impl Way {
+    /// The same with all checks and a seed, by code of Cranelift or the interpreter.
+    pub fn checked(self, engine: Engine, seed: u64) -> Way {
+        let (backend, bounds) = (Backend::Cranelift, Bounds::Exact);
+        Way { engine, backend, bounds, threads: 1, seed, is_checked: true, ..self }
+    }
 }
 
 /// All ways, each with several orders: for kernels whose threads wait for each other.
@@ -38,7 +49,16 @@ pub fn many_ways() -> Vec<Way> {
         for threads in [1, 2] {
             for bounds in [Bounds::Exact, Bounds::Contained] {
                 for backend in Backend::ALL {
-                    ways.push(Way { engine: Engine::Jit, backend, vectors, bounds, threads, seed, async_order: None });
+                    ways.push(Way {
+                        engine: Engine::Jit,
+                        backend,
+                        vectors,
+                        bounds,
+                        threads,
+                        seed,
+                        async_order: None,
+                        is_checked: false,
+                    });
                 }
             }
             let backend = Backend::Cranelift;
@@ -50,6 +70,7 @@ pub fn many_ways() -> Vec<Way> {
                 threads,
                 seed,
                 async_order: None,
+                is_checked: false,
             });
         }
     }
@@ -75,6 +96,7 @@ pub fn ways() -> Vec<Way> {
         threads,
         seed,
         async_order: None,
+        is_checked: false,
     };
     let all = [
         way(Interp, Cranelift, Bounds::Exact, 1, 0),
@@ -240,6 +262,7 @@ impl Kernels<'_> {
 
     fn config(&self, grid: [u32; 3], block: [u32; 3]) -> LaunchConfig {
         let default = LaunchConfig::new(grid, block);
+        let default = if self.way.is_checked { default.checked(Check::ALL) } else { default };
         LaunchConfig {
             async_order: self.way.async_order.or(default.async_order),
             engine: self.way.engine,
@@ -256,7 +279,13 @@ impl Kernels<'_> {
     fn run(&self, entry: &str, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<(), LaunchError> {
         let name = (!entry.is_empty()).then_some(entry);
         let function = self.module.function(name).unwrap_or_else(|e| panic!("{}: {e}", self.name));
-        launch(&function, config, args).map(|_| ())
+        let report = launch(&function, config, args)?;
+        if let Some(check) = &report.check {
+            let found: Vec<String> = check.findings.iter().map(Finding::human).collect();
+            assert!(found.is_empty(), "{}: {}", self.what(entry), found.join("\n"));
+            assert_eq!(check.unchecked, None, "{}", self.what(entry));
+        }
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use super::Part;
 use super::area::{Area, Areas, is_plain, joined, number};
 use super::mask::Mask;
 use super::own::{Anywhere, Atomics, Cells, Kind, Now};
-use super::value::{Known, PARTS, SHARED, Shape};
+use super::value::{Known, LOCAL, LOW, PARTS, SHARED, Shape};
 
 /// Most accesses that are kept.
 const MOST_TOUCHES: usize = 1 << 14;
@@ -67,6 +67,8 @@ pub(super) struct Global {
     pub(super) order_decides: bool,
     /// Blocks may give way to others before they end.
     pub(super) gives_way: bool,
+    /// Constants are read of which it is not known which.
+    reads_constants: bool,
 }
 
 impl Global {
@@ -81,7 +83,25 @@ impl Global {
         if !self.anywhere.access(at.is_some(), how.kind, how.bytes) {
             return Err(NOT_KNOWN);
         }
-        let Some(at) = at else { return Ok(()) };
+        match at {
+            Some(at) => self.touch_known(shape, at, threads, how),
+            None => Ok(()),
+        }
+    }
+
+    /// Threads read constants: nothing of the launch is in their way, but copies of other streams may be.
+    pub(super) fn read_constant(&mut self, shape: &Shape, at: Option<Known>, threads: Mask, how: How) {
+        let at = at.filter(|at| at.by[LOCAL] == 0 && at.by[LOW] == 0 && at.by[SHARED] == 0);
+        // They leave room for accesses that matter more.
+        let at = at.filter(|_| self.touches.len() < MOST_TOUCHES / 2);
+        let is_known = at.is_some_and(|at| {
+            let how = How { is_sure: how.is_sure && at.span == 0, ..how };
+            self.touch_known(shape, at, threads, how).is_ok()
+        });
+        self.reads_constants |= !is_known;
+    }
+
+    fn touch_known(&mut self, shape: &Shape, at: Known, threads: Mask, how: How) -> Result<(), &'static str> {
         let (mut first, mut last) = (u64::MAX, 0);
         threads.iter().for_each(|t| (first, last) = (first.min(at.lanes.of(t)), last.max(at.lanes.of(t))));
         if first > last {
@@ -126,7 +146,7 @@ impl Global {
             all.extend(joined(threads));
         }
         let is_anywhere = self.anywhere.has_unknown();
-        let mut is_all = unsure.is_empty() && !self.apart.reads && !is_anywhere;
+        let mut is_all = unsure.is_empty() && !self.apart.reads && !is_anywhere && !self.reads_constants;
         let mut list = Vec::new();
         let mut others: Vec<(i128, i128)> = unsure.iter().map(|t| t.range).collect();
         for (t, runs) in by_place.into_values() {
@@ -155,6 +175,7 @@ impl Global {
         self.apart.changes_of_memory |= other.apart.changes_of_memory;
         self.order_decides |= other.order_decides;
         self.gives_way |= other.gives_way;
+        self.reads_constants |= other.reads_constants;
         self.atomics.add_blocks(other.atomics);
         if self.anywhere.add(&other.anywhere) { Ok(()) } else { Err(NOT_KNOWN) }
     }

@@ -614,6 +614,12 @@ impl<'a> Walk<'a> {
         }
         match space {
             StateSpace::Global | StateSpace::Shared | StateSpace::Generic => {}
+            StateSpace::Const if kind == Kind::Read && self.launch.wants_areas => {
+                let is_sure = is_whole && may == do_it && may.without(elsewhere) == may && self.rounds.is_none();
+                let how = How { kind, bytes, stretch: self.now.stretch, inst: (b, i), is_sure };
+                self.global.read_constant(&self.shape, address, may, how);
+                return Ok(());
+            }
             StateSpace::Const | StateSpace::ParamEntry if kind == Kind::Read => return Ok(()),
             StateSpace::Local | StateSpace::ParamFunc if !self.launch.checks.has(Check::Init) => return Ok(()),
             StateSpace::Local => {}

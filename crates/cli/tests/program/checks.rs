@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::common::{Folder, Ran};
+use crate::common::{Folder, Ran, results};
 use crate::live::signal;
 
 /// `racy` writes a word and reads that of another thread without a barrier; `clean` has it. Both have lines of a source file.
@@ -380,9 +380,7 @@ fn the_first_finding_is_one_that_is_not_left_out() {
 fn documents_are_alone_on_standard_output() {
     let f = Folder::with("check_documents", OTHERS);
     let ran = f.run("run k.ptx stale --grid 1 --block 1 --check --format sarif zero:4").ends(1).says("trap: ");
-    let o: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(o["version"], "2.1.0");
-    let results = o["runs"][0]["results"].as_array().unwrap();
+    let results = results(&ran.out);
     let [freed, trap] = &results[..] else { panic!("{ran:?}") };
     assert_eq!((&freed["ruleId"], &trap["ruleId"]), (&"freed/use".into(), &"trap/out_of_bounds".into()));
     let line = |place: &serde_json::Value| place["physicalLocation"]["region"]["startLine"].as_u64();
@@ -393,6 +391,23 @@ fn documents_are_alone_on_standard_output() {
     assert!(ran.out.contains("classname=\"uninitialised\" name=\"result others.cu:7 others.cu:"), "{ran:?}");
     let ran = f.run("run k.ptx kept --grid 1 --block 1 --format junit zero:4").ends(0);
     assert!(ran.out.contains("tests=\"1\" failures=\"0\""), "{ran:?}");
+}
+
+/// Fingerprints do not know lines, and tell twins apart; what several seeds met is one result.
+#[test]
+fn fingerprints_outlive_moves() {
+    let twice = TWINS.replacen(".loc 1 32 3", ".loc 1 32 3\n    ld.shared.u32 %r5, [%r4];\n    .loc 1 33 3", 1);
+    let marks = |name: &str, text: &str| -> Vec<String> {
+        let f = Folder::with(name, text);
+        let ran =
+            f.run("run k.ptx racy --grid 1 --block 64 --check=race --many-seeds 0..3 --format sarif zero:4").ends(1);
+        let mark = |r: &serde_json::Value| r["partialFingerprints"]["primaryLocationLineHash"].to_string();
+        results(&ran.out).iter().map(mark).collect()
+    };
+    let (once, moved) = (marks("check_marks", TWINS), marks("check_marks_moved", &TWINS.replace("{", "{\n\n")));
+    assert!(once.len() == 1 && once == moved, "{once:?} {moved:?}");
+    let twice = marks("check_marks_twice", &twice);
+    assert!(twice.len() == 2 && twice.contains(&once[0]), "{once:?} {twice:?}");
 }
 
 #[test]
@@ -523,4 +538,34 @@ fn a_check_without_memory_says_so() {
     limited.arg(command.get_program()).args(command.get_args());
     let ran = Ran::of(&limited.output().unwrap()).ends(5);
     ran.says("the check ended before the launch did").says("what is remembered of accesses takes more than");
+}
+
+/// A copy that nothing has waited for comes before the access or after it, by the seed: that is one fault, which has one name.
+#[test]
+fn copies_that_nothing_waited_for_are_no_races_beside() {
+    let f = Folder::with(
+        "check_unwaited",
+        ".visible .entry k(.param .u64 buf) {
+    .reg .b32 %r<4>; .reg .b64 %d<4>; .shared .align 16 .b32 box[128];
+    ld.param.u64 %d0, [buf];
+    mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 4; mov.u32 %r2, box; add.u32 %r1, %r1, %r2;
+    cp.async.ca.shared.global [%r1], [%d0], 16;
+    bar.sync 0;
+    xor.b32 %r0, %r1, 16;
+    ld.shared.u32 %r3, [%r0];
+    st.global.u32 [%d0+32], %r3;
+    cp.async.wait_all;
+    ret; }",
+    );
+    let kinds = |checks: &str| {
+        let line = format!(
+            "run k.ptx k --grid 1 --block 2 --check={checks} --check-same-values --many-seeds 0..6 --format json zero:64"
+        );
+        let ran = f.run(&line).ends(1);
+        let pairs = ran.objects().into_iter().skip(1).map(|o| (o["class"].to_string(), o["seen"].as_u64()));
+        pairs.filter(|(class, _)| !class.contains("same")).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds("race,sync"), [("\"async_unwaited\"".to_owned(), Some(6))]);
+    let races = kinds("race");
+    assert!(matches!(&races[..], [(class, Some(1..=6))] if class.contains("unordered")), "{races:?}");
 }

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::Folder;
+use crate::common::{Folder, results};
 
 /// A folder that looks like that of the libraries to those who only look for names.
 fn libraries(name: &str) -> Folder {
@@ -300,11 +300,10 @@ fn programs_have_documents() {
     let run = |format: &str, line: &str| exec(&folder, &["--check", "--format", format, "--", "sh", "-c", line]);
     let (status, out, err) = run("sarif", &line);
     assert!(status == Some(1) && err.contains("words"), "{err}");
-    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
-    let results = document["runs"][0]["results"].as_array().unwrap();
-    let rules: Vec<_> = results.iter().map(|r| r["ruleId"].as_str().unwrap()).collect();
+    let all = results(&out);
+    let rules: Vec<_> = all.iter().map(|r| r["ruleId"].as_str().unwrap()).collect();
     assert_eq!(rules, ["race/unordered", "trap/assert"]);
-    let region = &results[1]["locations"][0]["physicalLocation"]["region"];
+    let region = &all[1]["locations"][0]["physicalLocation"]["region"];
     assert_eq!(region["startLine"], 7);
     let (_, out, _) = run("junit", &line);
     assert!(out.contains("tests=\"3\" failures=\"2\"") && out.contains("<testcase classname=\"program\""), "{out}");
@@ -324,6 +323,36 @@ fn programs_have_documents() {
     assert!(status == Some(0) && out.contains("tests=\"1\" failures=\"0\""), "{out}");
     let (status, out, _) = run("junit", "exit 6");
     assert!(status == Some(6) && out.contains("the program ended with status 6"), "{out}");
+    // What the host did has no line: its place is the program, and of two sides the one that has a line comes first.
+    let (of_host, mut sides) = (
+        r#"{"access":"free","file":"(program)","line":1,"column":1,"statement":"cuMemFree","block":[0,0,0],"thread":[0,0,0],"order":"weak"}"#,
+        FOUND.to_owned(),
+    );
+    let end = sides.find(",\"second\"").unwrap();
+    let begin = sides.find("\"first\":").unwrap() + 8;
+    sides.replace_range(begin..end, of_host);
+    let second = sides.find(",\"second\"").unwrap();
+    let data = sides.find(",\"data\"").unwrap();
+    let alone = format!("{}{}", &sides[..second], &sides[data..]).replace("\"number\":0", "\"number\":1");
+    folder.write("notes", format!("{sides}\n{alone}\n"));
+    let (_, out, _) = run("sarif", &format!("{line}; exit 6"));
+    let places: Vec<String> = results(&out)
+        .iter()
+        .map(|r| r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].to_string())
+        .collect();
+    assert_eq!(places, ["\"k.ptx\"", "\"sh\"", "\"sh\""]);
+    // A check that ended early must not look like a clean one.
+    folder.write("notes", "{\"event\":\"given\"}\n{\"event\":\"checked\",\"seed\":3,\"unchecked\":\"no room\"}\n");
+    let (status, out, _) = run("sarif", &line);
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let told = &document["runs"][0]["invocations"][0];
+    assert_eq!((status, &told["executionSuccessful"]), (Some(5), &false.into()));
+    assert!(told["toolExecutionNotifications"][0]["message"]["text"].as_str().unwrap().contains("no room"), "{told}");
+    let (_, out, _) = run("junit", &line);
+    assert!(
+        out.contains("tests=\"2\" failures=\"0\" errors=\"1\"") && out.contains("<error type=\"unfinished\""),
+        "{out}"
+    );
 }
 
 /// A kernel of which half of the lanes go one way.

@@ -1,6 +1,6 @@
 //! `run --job`: many launches in one process.
 
-use crate::common::{EMPTY, ENGINES, Folder, HEAD, LONG, SCALE, UNSUPPORTED, WRONG, floats};
+use crate::common::{EMPTY, ENGINES, Folder, HEAD, LONG, SCALE, UNSUPPORTED, WRONG, floats, results};
 use serde_json::{Value, json};
 
 /// A launch of `scale` from buffer `x` to buffer `y`.
@@ -209,4 +209,22 @@ fn keys_of_the_job_and_of_a_launch() {
         let ran = f.run("run --job j.json --format json").ends(1);
         assert_eq!(launches(&ran)[0]["trap"]["kind"], "timeout");
     }
+}
+
+/// A launch that did not run, and a result that is not as expected, are no passed cases of a document.
+#[test]
+fn documents_tell_what_did_not_run_or_hold() {
+    let f = folder("documents", UNSUPPORTED);
+    f.write("k.ptx", format!("{HEAD}{UNSUPPORTED}{SCALE}"));
+    let unsupported = json!({"entry": "unsupported", "grid": [1], "block": [1]});
+    f.write("j.json", job(json!([scale("2", 4), unsupported])).to_string());
+    let ran = f.run("run --job j.json --format junit").ends(4);
+    assert!(ran.out.contains("tests=\"2\" failures=\"1\"") && ran.out.contains("type=\"trap/not_run\""), "{ran:?}");
+    let ran = f.run("run --job j.json --format sarif").ends(4);
+    assert!(ran.out.contains("\"executionSuccessful\": false") && results(&ran.out).is_empty(), "{ran:?}");
+    let mut text = job(json!([scale("2", 4)]));
+    text["expect"] = json!({"y": {"values": [2, 4, 6, 9], "type": "f32"}});
+    f.write("j.json", text.to_string());
+    let ran = f.run("run --job j.json --format junit").ends(1);
+    assert!(ran.out.contains("failures=\"1\"") && ran.out.contains("`y` is not as expected"), "{ran:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Folder, SCALE};
+use crate::common::{Folder, SCALE, results};
 
 /// The test that `TESTING.md` begins with.
 fn documented() -> String {
@@ -59,8 +59,7 @@ fn folders_are_searched_and_failures_told() {
     let ran = f.run("test deep --format junit").ends(1);
     assert!(ran.out.contains("tests=\"2\" failures=\"1\"") && ran.out.contains("<failure type=\"test\""), "{ran:?}");
     let ran = f.run("test deep --format sarif").ends(1);
-    let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
-    let results = document["runs"][0]["results"].as_array().unwrap();
+    let results = results(&ran.out);
     assert_eq!(results.len(), 1);
     let place = &results[0]["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], "deep/er/bad.ptx");

@@ -1,5 +1,7 @@
 //! Ends of blocks where lanes leave the code, for full and masked copies: they differ in whose lanes those are, and in how operands are read.
 
+use std::mem::offset_of;
+
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
@@ -57,6 +59,21 @@ fn saved(cx: &mut Emit<'_, '_>, b: usize) -> Value {
         cx.write_back(b);
     }
     lanes(cx)
+}
+
+/// Ends a copy of `b` inside code, as `inside` says; in code that keeps to the seed's order outside of it while others wait there.
+pub(crate) fn inside_or_leave(cx: &mut Emit<'_, '_>, b: usize, inside: impl FnOnce(&mut Emit<'_, '_>)) {
+    if cx.plan.options.in_order {
+        let outside = cx.asm.load_cta(types::I32, offset_of!(CtaCtx, outside));
+        let (go, stay) = (cx.asm.b.create_block(), cx.asm.b.create_block());
+        cx.asm.b.ins().brif(outside, go, &[], stay, &[]);
+        cx.asm.b.switch_to_block(go);
+        let (known, line) = (cx.copy.clone(), cx.asm.line.clone());
+        leave(cx, b);
+        (cx.copy, cx.asm.line) = (known, line);
+        cx.asm.b.switch_to_block(stay);
+    }
+    inside(cx);
 }
 
 /// A 32-bit value of the first lane.

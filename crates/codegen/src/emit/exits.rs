@@ -78,7 +78,42 @@ pub(crate) fn retired(cx: &mut Emit<'_, '_>) {
     let n = cx.asm.b.ins().iadd_imm_s(n, 1);
     cx.asm.store_cta(n, offset_of!(CtaCtx, retired));
     let a = cx.code.advance;
+    if cx.plan.options.in_order {
+        let arrived = cx.asm.load_cta(types::I32, offset_of!(CtaCtx, arrived));
+        let waited = cx.asm.b.create_block();
+        cx.asm.b.ins().brif(arrived, waited, &[], a, &[]);
+        cx.asm.b.switch_to_block(waited);
+        let passed = if_all(cx, arrived, n);
+        cx.asm.b.ins().jump(a, &[]);
+        cx.asm.b.switch_to_block(passed);
+    }
     cx.asm.b.ins().jump(a, &[]);
+}
+
+/// In code that keeps to the seed's order: if so many contexts that have arrived and that have ended are all, the barrier is passed, and code goes on in the block that is returned.
+/// Else code goes on behind this.
+pub(crate) fn if_all(cx: &mut Emit<'_, '_>, arrived: Value, retired: Value) -> clif::Block {
+    let all = cx.asm.load_cta(types::I32, offset_of!(CtaCtx, n_warps));
+    let sum = cx.asm.b.ins().iadd(arrived, retired);
+    let met = cx.asm.b.ins().icmp(IntCC::Equal, sum, all);
+    let (pass, passed, stay) = (cx.asm.b.create_block(), cx.asm.b.create_block(), cx.asm.b.create_block());
+    cx.asm.b.ins().brif(met, pass, &[], stay, &[]);
+    cx.asm.b.switch_to_block(pass);
+    next_epoch(cx);
+    let one = cx.asm.i32(1);
+    cx.asm.store_cta(one, offset_of!(CtaCtx, passed));
+    cx.asm.b.ins().jump(passed, &[]);
+    cx.asm.b.switch_to_block(stay);
+    passed
+}
+
+/// All warps have come to the plain barrier, or ended.
+pub(crate) fn next_epoch(cx: &mut Emit<'_, '_>) {
+    let zero = cx.asm.i32(0);
+    cx.asm.store_cta(zero, offset_of!(CtaCtx, arrived));
+    let epoch = cx.asm.load_cta(types::I32, offset_of!(CtaCtx, epoch));
+    let epoch = cx.asm.b.ins().iadd_imm_s(epoch, 1);
+    cx.asm.store_cta(epoch, offset_of!(CtaCtx, epoch));
 }
 
 /// Calls with some lanes; `target` is where the handle of the function is, if the call is indirect.

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use crate::emit::asm::{Asm, FULL};
 use crate::emit::copy::{Code, Copy, Emit};
-use crate::emit::exits::{next_pendable, start_over};
+use crate::emit::exits::{next_epoch, next_pendable, start_over};
 use crate::emit::full::chain::emit_full_tree;
 use crate::emit::masked::inst::emit_masked;
 
@@ -126,10 +126,31 @@ fn emit_advance(cx: &mut Emit<'_, '_>) {
     let d = cx.code.dispatch;
     cx.asm.b.ins().brif(more, d, &[next.into()], phase, &[]);
     cx.asm.b.switch_to_block(phase);
-    let arrived = cx.asm.load_cta(types::I32, offset_of!(CtaCtx, arrived));
     let flip = cx.asm.b.create_block();
-    let check = cx.asm.b.create_block();
-    let out = cx.asm.b.create_block();
+    let out = if cx.plan.options.in_order {
+        let out = cx.asm.b.create_block();
+        let passed = cx.asm.load_cta(types::I32, offset_of!(CtaCtx, passed));
+        cx.asm.b.ins().brif(passed, flip, &[], out, &[]);
+        cx.asm.b.switch_to_block(flip);
+        let zero = cx.asm.i32(0);
+        cx.asm.store_cta(zero, offset_of!(CtaCtx, passed));
+        out
+    } else {
+        let out = if_all_arrived(cx, flip);
+        cx.asm.b.switch_to_block(flip);
+        next_epoch(cx);
+        out
+    };
+    let first = cx.asm.load_cta(types::I64, offset_of!(CtaCtx, first));
+    cx.asm.b.ins().jump(d, &[first.into()]);
+    cx.asm.b.switch_to_block(out);
+    cx.asm.give_back(Reason::Phase);
+}
+
+/// At the end of the array: to `flip` if all contexts have arrived at the plain barrier or ended, else to the block that is returned.
+fn if_all_arrived(cx: &mut Emit<'_, '_>, flip: clif::Block) -> clif::Block {
+    let arrived = cx.asm.load_cta(types::I32, offset_of!(CtaCtx, arrived));
+    let (check, out) = (cx.asm.b.create_block(), cx.asm.b.create_block());
     cx.asm.b.ins().brif(arrived, check, &[], out, &[]);
     cx.asm.b.switch_to_block(check);
     let retired = cx.asm.load_cta(types::I32, offset_of!(CtaCtx, retired));
@@ -137,16 +158,7 @@ fn emit_advance(cx: &mut Emit<'_, '_>) {
     let sum = cx.asm.b.ins().iadd(arrived, retired);
     let met = cx.asm.b.ins().icmp(IntCC::Equal, sum, all);
     cx.asm.b.ins().brif(met, flip, &[], out, &[]);
-    cx.asm.b.switch_to_block(flip);
-    let zero = cx.asm.i32(0);
-    cx.asm.store_cta(zero, offset_of!(CtaCtx, arrived));
-    let epoch = cx.asm.load_cta(types::I32, offset_of!(CtaCtx, epoch));
-    let epoch = cx.asm.b.ins().iadd_imm_s(epoch, 1);
-    cx.asm.store_cta(epoch, offset_of!(CtaCtx, epoch));
-    let first = cx.asm.load_cta(types::I64, offset_of!(CtaCtx, first));
-    cx.asm.b.ins().jump(d, &[first.into()]);
-    cx.asm.b.switch_to_block(out);
-    cx.asm.give_back(Reason::Phase);
+    out
 }
 
 /// In place of the full copy of a block that has none: all lanes are pending there.

@@ -17,8 +17,8 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\n' | '\t' => out.push(c),
-            // Neither has other control characters.
-            c if c.is_control() => out.push('\u{fffd}'),
+            // Neither has other control characters, nor XML these two.
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

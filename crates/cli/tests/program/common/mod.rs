@@ -245,3 +245,39 @@ pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     out.extend(data);
     out
 }
+
+/// The results of a SARIF document, which has all that collectors of such documents want, or they refuse all of it.
+pub fn results(text: &str) -> Vec<Value> {
+    let document: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(document["version"], "2.1.0");
+    let run = &document["runs"][0];
+    let driver = &run["tool"]["driver"];
+    assert_eq!(driver["name"], "Handloom");
+    let rules = driver["rules"].as_array().unwrap();
+    for rule in rules {
+        for text in ["shortDescription", "fullDescription", "help"] {
+            let length = rule[text]["text"].as_str().unwrap().len();
+            assert!(length > 0 && (length <= 1024 || text == "help"), "{rule}");
+        }
+    }
+    let results = run["results"].as_array().unwrap().clone();
+    let mut marks = std::collections::BTreeSet::new();
+    for result in &results {
+        let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+        assert_eq!(rules[index]["id"], result["ruleId"]);
+        assert_eq!(result["level"], "error");
+        assert!(!result["message"]["text"].as_str().unwrap().is_empty());
+        let mark = result["partialFingerprints"]["primaryLocationLineHash"].as_str().unwrap().to_owned();
+        assert!(marks.insert(mark), "two results have one fingerprint: {document:#}");
+        assert_eq!(result["locations"].as_array().unwrap().len(), 1);
+        for location in
+            result["locations"].as_array().into_iter().chain(result["relatedLocations"].as_array()).flatten()
+        {
+            let place = &location["physicalLocation"];
+            let uri = place["artifactLocation"]["uri"].as_str().unwrap();
+            assert!(!uri.is_empty() && !uri.contains(['(', '%']), "{location}");
+            assert!(place["region"]["startLine"].as_u64().unwrap() >= 1, "{location}");
+        }
+    }
+    results
+}

@@ -12,8 +12,8 @@ use handloom_plan::packs::Edges;
 
 use crate::emit::asm::FULL;
 use crate::emit::copy::{Copy, Emit};
-use crate::emit::ends::leave;
-use crate::emit::exits::{add_pending, retired, scatter, trap_of_index};
+use crate::emit::ends::{inside_or_leave, leave};
+use crate::emit::exits::{add_pending, if_all, retired, scatter, trap_of_index};
 use crate::emit::full::branch::edges;
 use crate::emit::once::Line;
 use crate::emit::value::{Rep, is_uniform};
@@ -51,10 +51,10 @@ pub(crate) fn full_term(cx: &mut Emit<'_, '_>, b: usize) -> Vec<Onward> {
             cx.write_back(b);
             full_switch(cx, b, &i, targets);
         }
-        Term::Ret | Term::Exit if !cx.plan.ends_with_told_exit(b) => retire_all(cx),
+        Term::Ret | Term::Exit if !cx.plan.ends_with_told_exit(b) => inside_or_leave(cx, b, retire_all),
         Term::Barrier { next, .. } if cx.plan.ends_with_plain_barrier(b) => {
             cx.write_back(b);
-            arrive(cx, next.idx());
+            inside_or_leave(cx, b, |cx| arrive(cx, next.idx()));
         }
         Term::Ret | Term::Exit | Term::Trap(_) | Term::Barrier { .. } | Term::Call { .. } | Term::Yield { .. } => {
             leave(cx, b)
@@ -169,6 +169,16 @@ fn arrive(cx: &mut Emit<'_, '_>, next: usize) {
     cx.asm.store_warp(epoch, offset_of!(WarpCtx, wait_epoch));
     let n = cx.asm.load_cta(types::I32, offset_of!(CtaCtx, arrived));
     let n = cx.asm.b.ins().iadd_imm_s(n, 1);
+    if cx.plan.options.in_order {
+        let retired = cx.asm.load_cta(types::I32, offset_of!(CtaCtx, retired));
+        let stay = cx.asm.b.create_block();
+        let passed = if_all(cx, n, retired);
+        cx.asm.b.ins().jump(stay, &[]);
+        cx.asm.b.switch_to_block(passed);
+        let (dispatch, this) = (cx.code.dispatch, cx.asm.warp);
+        cx.asm.b.ins().jump(dispatch, &[this.into()]);
+        cx.asm.b.switch_to_block(stay);
+    }
     cx.asm.store_cta(n, offset_of!(CtaCtx, arrived));
     let a = cx.code.advance;
     cx.asm.b.ins().jump(a, &[]);

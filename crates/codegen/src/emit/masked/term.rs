@@ -9,7 +9,7 @@ use handloom_ir::types::*;
 use handloom_plan::abi::*;
 
 use crate::emit::copy::Emit;
-use crate::emit::ends::{leave, masked_bits, row_vectors};
+use crate::emit::ends::{inside_or_leave, leave, masked_bits, row_vectors};
 use crate::emit::exits::{add_pending, next_pendable, retired, scatter};
 use crate::emit::value::Rep;
 
@@ -48,7 +48,7 @@ pub(crate) fn masked_term(cx: &mut Emit<'_, '_>, b: usize, m: Value, taken: Opti
             let bad = cx.asm.cold_block();
             scatter(cx, b, &rows, targets, m, bad);
         }
-        Term::Ret | Term::Exit if !cx.plan.ends_with_told_exit(b) => {
+        Term::Ret | Term::Exit if !cx.plan.ends_with_told_exit(b) => inside_or_leave(cx, b, |cx| {
             let live = cx.asm.load_warp(types::I32, offset_of!(WarpCtx, live));
             let live = cx.asm.b.ins().band_not(live, m);
             cx.asm.store_warp(live, offset_of!(WarpCtx, live));
@@ -57,7 +57,7 @@ pub(crate) fn masked_term(cx: &mut Emit<'_, '_>, b: usize, m: Value, taken: Opti
             cx.asm.b.ins().brif(live, next, &[], gone, &[]);
             cx.asm.b.switch_to_block(gone);
             retired(cx);
-        }
+        }),
         Term::Ret | Term::Exit | Term::Trap(_) | Term::Barrier { .. } | Term::Call { .. } | Term::Yield { .. } => {
             leave(cx, b)
         }
