@@ -16,6 +16,7 @@ use crate::access::{Access, Limits, Runs};
 use crate::alloc::{Place, n_parts};
 use crate::asm::{Mem, Out};
 use crate::emit::*;
+use crate::head::Going;
 use crate::values::{by_width, load_code, store_code};
 
 const K6: Register = Register::K6;
@@ -163,6 +164,10 @@ impl Emit<'_> {
     pub(crate) fn take_part_before(&mut self, inst: &Inst, x: &Access, q: usize) -> bool {
         let Some(&d) = inst.dst.first() else { return false };
         let Place::Vectors(v) = self.place(d) else { return false };
+        // Of some lanes the part before may have read others than this one wants.
+        if matches!(self.going, Some(Going::Known(lanes)) if lanes != u32::MAX) {
+            return false;
+        }
         if n_parts(x.ty) == 2 && self.may_be_alike(d) {
             self.alike.push(d);
         } else {
