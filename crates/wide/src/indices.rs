@@ -13,7 +13,7 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Access, Indexed, Indices, Limits};
+use crate::access::{Access, Form, Indexed, Indices, Limits};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, low32};
 use crate::emit::*;
@@ -187,7 +187,9 @@ impl Emit<'_> {
         } else if x.lanes == LANES {
             let in_part = std::mem::replace(&mut self.in_part, false);
             let form = self.form_of(address, &fast);
-            if by_all(form) {
+            // Registers may hold tuples as they lie in memory.
+            let is_whole = form != Form::Bands || x.class.count == 1;
+            if by_all(form) && is_whole {
                 if in_part {
                     self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
                     self.a.jump(Code::Jne_rel32_64, apart);

@@ -138,7 +138,7 @@ impl Emit<'_> {
 
     /// Does a load of lanes that turn out to have one address, behind [`first_of_row`](Self::first_of_row); else it goes on. (What is indexed by quotients is mostly so.)
     fn at_one_place(&mut self, inst: &Inst, x: &Access, done: Label) {
-        if x.class.kind != Kind::Load {
+        if x.class.kind != Kind::Load || self.is_of_bundle(inst.dst.first()) {
             return;
         }
         let apart = self.a.label();

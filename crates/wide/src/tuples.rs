@@ -330,7 +330,7 @@ impl Emit<'_> {
         }
     }
 
-    fn is_of_bundle(&self, r: Option<&Reg>) -> bool {
+    pub(crate) fn is_of_bundle(&self, r: Option<&Reg>) -> bool {
         r.is_some_and(|r| self.bundles.has(r.idx()))
     }
 
