@@ -34,6 +34,11 @@ pub struct Way {
 }
 
 impl Way {
+    /// Unchecked, with the widest vectors.
+    fn new(engine: Engine, backend: Backend, bounds: Bounds, threads: usize, seed: u64) -> Way {
+        Way { engine, backend, vectors: Vectors::V512, bounds, threads, seed, async_order: None, is_checked: false }
+    }
+
     /// The same with all checks and a seed, by code of Cranelift or the interpreter.
     pub fn checked(self, engine: Engine, seed: u64) -> Way {
         let (backend, bounds) = (Backend::Cranelift, Bounds::Exact);
@@ -44,34 +49,14 @@ impl Way {
 /// All ways, each with several orders: for kernels whose threads wait for each other.
 pub fn many_ways() -> Vec<Way> {
     let mut ways = Vec::new();
-    let vectors = Vectors::V512;
     for seed in [0, 1, 7] {
         for threads in [1, 2] {
             for bounds in [Bounds::Exact, Bounds::Contained] {
                 for backend in Backend::ALL {
-                    ways.push(Way {
-                        engine: Engine::Jit,
-                        backend,
-                        vectors,
-                        bounds,
-                        threads,
-                        seed,
-                        async_order: None,
-                        is_checked: false,
-                    });
+                    ways.push(Way::new(Engine::Jit, backend, bounds, threads, seed));
                 }
             }
-            let backend = Backend::Cranelift;
-            ways.push(Way {
-                engine: Engine::Interp,
-                backend,
-                vectors,
-                bounds: Bounds::Exact,
-                threads,
-                seed,
-                async_order: None,
-                is_checked: false,
-            });
+            ways.push(Way::new(Engine::Interp, Backend::Cranelift, Bounds::Exact, threads, seed));
         }
     }
     // Code of AVX2: both bounds and both numbers of threads, but not each with each.
@@ -87,17 +72,7 @@ pub fn many_ways() -> Vec<Way> {
 pub fn ways() -> Vec<Way> {
     use Backend::{Cranelift, Wide};
     use Engine::{Interp, Jit};
-    let vectors = Vectors::V512;
-    let way = |engine, backend, bounds, threads, seed| Way {
-        engine,
-        backend,
-        vectors,
-        bounds,
-        threads,
-        seed,
-        async_order: None,
-        is_checked: false,
-    };
+    let way = Way::new;
     let all = [
         way(Interp, Cranelift, Bounds::Exact, 1, 0),
         way(Interp, Cranelift, Bounds::Exact, 2, 5),
