@@ -15,7 +15,6 @@ const MOST: usize = 12;
 /// What is asked of a function.
 struct Search<'f> {
     f: &'f Function,
-    defs: Vec<u32>,
     /// By register that one instruction makes, where that is.
     made: FastMap<usize, (usize, usize)>,
     /// By register, how often it is read.
@@ -38,7 +37,7 @@ impl Search<'_> {
             }
             block.term.sources().iter().filter_map(reg).for_each(|r| reads[r.idx()] += 1);
         }
-        Search { f, defs, made, reads, end }
+        Search { f, made, reads, end }
     }
 
     fn inst(&self, (b, i): (usize, usize)) -> &Inst {
@@ -74,7 +73,7 @@ impl Search<'_> {
     }
 
     fn is_made_once(&self, r: Reg) -> bool {
-        self.made.get(&r.idx()).is_some_and(|&at| at.0 < self.end && !self.inst(at).guarded) && self.defs[r.idx()] == 1
+        self.made.get(&r.idx()).is_some_and(|&at| at.0 < self.end && !self.inst(at).guarded)
     }
 
     /// Whether all of a slice and what it compares is made before a block is come to.

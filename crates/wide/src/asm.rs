@@ -527,6 +527,19 @@ pub fn low32(r: Register) -> Register {
     }
 }
 
+/// The lowest so many bits of one of the first eight general registers of 64 bits.
+pub fn low(r: Register, bits: u8) -> Register {
+    let n = r as u32 - Register::RAX as u32;
+    match bits {
+        // Four registers of higher halves stand between.
+        8 if n >= 4 => Register::AL + n + 4,
+        8 => Register::AL + n,
+        16 => Register::AX + n,
+        32 => low32(r),
+        _ => r,
+    }
+}
+
 fn distance(to: usize, from: usize) -> Result<i32, String> {
     i32::try_from(to.wrapping_sub(from) as isize).map_err(|_| "more than 2 GiB of code".to_owned())
 }

@@ -108,14 +108,12 @@ impl Emit<'_> {
             let row = self.take_scratch(64);
             let r = self.reg(&s, q, 4);
             self.a.store(store_code(x.ty), ctx(row), r, ALL);
-            let m = m.behind(e * x.size());
             if is_wide(x.ty) {
                 self.load64(RAX, ctx(row + 56));
-                self.a.store(Code::Mov_rm64_r64, m, RAX, ALL);
             } else {
                 self.load32(EAX, ctx(row + 60));
-                self.a.store(Code::Mov_rm32_r32, m, EAX, ALL);
             }
+            self.store_element(x, m.behind(e * x.size()), RAX);
         }
     }
 

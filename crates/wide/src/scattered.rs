@@ -13,7 +13,7 @@ use handloom_plan::order::AccessOrder;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
-use crate::asm::{Label, Mem, Out};
+use crate::asm::{Label, Mem, Out, low};
 use crate::emit::*;
 use crate::lies::by_all;
 use crate::tuples::is_of_tuples;
@@ -564,14 +564,19 @@ impl Emit<'_> {
                     self.a.op2(load, to, Mem::indexed(WARP, RDX, bytes, row.cast_signed()));
                 }
             }
-            let (code, from) = match x.class.bits {
-                8 => (Code::Mov_rm8_r8, Register::DL),
-                16 => (Code::Mov_rm16_r16, Register::DX),
-                32 => (Code::Mov_rm32_r32, Register::EDX),
-                _ => (Code::Mov_rm64_r64, RDX),
-            };
-            self.a.store(code, m.behind(e * x.size()), from, ALL);
+            self.store_element(x, m.behind(e * x.size()), RDX);
         }
+    }
+
+    /// Stores an element that one of the first eight general registers holds.
+    pub(crate) fn store_element(&mut self, x: &Access, m: Mem, from: Register) {
+        let code = match x.class.bits {
+            8 => Code::Mov_rm8_r8,
+            16 => Code::Mov_rm16_r16,
+            32 => Code::Mov_rm32_r32,
+            _ => Code::Mov_rm64_r64,
+        };
+        self.a.store(code, m, low(from, x.class.bits), ALL);
     }
 
     /// Stores lane by lane: of 8 and 16 bits, and strong ones.
@@ -585,13 +590,7 @@ impl Emit<'_> {
                 } else {
                     s.load32(Register::ESI, Mem::indexed(WARP, RDX, 4, *at as i32));
                 }
-                let (code, from) = match x.class.bits {
-                    8 => (Code::Mov_rm8_r8, Register::SIL),
-                    16 => (Code::Mov_rm16_r16, Register::SI),
-                    32 => (Code::Mov_rm32_r32, Register::ESI),
-                    _ => (Code::Mov_rm64_r64, Register::RSI),
-                };
-                s.a.store(code, m, from, ALL);
+                s.store_element(x, m, Register::RSI);
             }
         });
     }

@@ -453,19 +453,12 @@ impl Emit<'_> {
             self.a.jump(Code::Je_rel32_64, skip);
             for (e, row) in (0..).zip(&rows) {
                 let from = Mem::indexed(WARP, RDX, bytes, row.cast_signed());
-                let m = m.behind(e * x.size());
                 if is_wide(x.ty) {
                     self.load64(RAX, from);
                 } else {
                     self.load32(EAX, from);
                 }
-                let (code, from) = match x.class.bits {
-                    8 => (Code::Mov_rm8_r8, Register::AL),
-                    16 => (Code::Mov_rm16_r16, Register::AX),
-                    32 => (Code::Mov_rm32_r32, EAX),
-                    _ => (Code::Mov_rm64_r64, RAX),
-                };
-                self.a.store(code, m, from, ALL);
+                self.store_element(x, m.behind(e * x.size()), RAX);
             }
             self.a.bind(skip);
         }
