@@ -164,6 +164,7 @@ fn static_rule(o: &form::Operand, u: &Use) -> Option<Rule> {
     let ordinary = Rule::ordinary;
     match o.is {
         Is::Fixed(t) | Is::Descriptor(t) => Some(Rule { own: true, ..ordinary(t) }),
+        Is::Wider(t) => Some(Rule { relaxed: true, ..ordinary(t) }),
         Is::Only(t) => Some(Rule { only: true, ..ordinary(t) }),
         Is::Like(role) => of(role).map(ordinary),
         Is::Exactly(role) => of(role).map(|ty| Rule { own: true, ..ordinary(ty) }),

@@ -141,6 +141,7 @@ fn slotted(o: &Operand, role: &'static str) -> Slotted {
     };
     let ty = match o.is {
         Is::Fixed(t) | Is::Descriptor(t) => t.to_string(),
+        Is::Wider(t) => format!("{t} or wider"),
         Is::Only(t) => format!("{t} exactly"),
         Is::Like(slot) => name(slot),
         Is::Relaxed(slot) => format!("{} or wider", name(slot)),

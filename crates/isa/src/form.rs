@@ -286,6 +286,8 @@ pub enum Kind {
 pub enum Is {
     /// This type, by the rule for ordinary instructions.
     Fixed(ScalarType),
+    /// This type; wider registers are allowed (`cvt.pack`).
+    Wider(ScalarType),
     /// A register of exactly this type.
     Only(ScalarType),
     /// A number of this type that describes something (a policy, a mask, the state of a barrier, a matrix): never an address.

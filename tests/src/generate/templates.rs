@@ -175,7 +175,7 @@ fn written(o: &Operand, rng: &mut Rng) -> (&'static str, &'static str) {
 /// What an operand takes; `None` for kinds that are not drawn.
 fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
     let ty = match o.is {
-        Is::Fixed(t) | Is::Only(t) | Is::Descriptor(t) => t,
+        Is::Fixed(t) | Is::Wider(t) | Is::Only(t) | Is::Descriptor(t) => t,
         Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => used.ty(s),
         Is::Twice(s) => twice(used.ty(s))?,
         Is::Of(f) => f(used),
@@ -184,7 +184,7 @@ fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
     if !matches!(o.count, Count::One) {
         return None;
     }
-    let relaxed = matches!(o.is, Is::Relaxed(_));
+    let relaxed = matches!(o.is, Is::Relaxed(_) | Is::Wider(_));
     let class = match (ty, ty.bits()) {
         (ScalarType::Pred, _) => Class::P,
         (_, 8) if !relaxed => return None,

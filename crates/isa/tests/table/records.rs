@@ -98,7 +98,7 @@ fn n_values(u: &Use, operand: &Operand) -> usize {
 
 fn scalar(u: &Use, operand: &Operand) -> ScalarType {
     match operand.is {
-        Is::Fixed(t) | Is::Only(t) | Is::Descriptor(t) => t,
+        Is::Fixed(t) | Is::Wider(t) | Is::Only(t) | Is::Descriptor(t) => t,
         Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => u.ty(s),
         Is::Twice(s) => match u.ty(s).bits() {
             16 => ScalarType::B32,

@@ -313,7 +313,7 @@ fn spelled(m: &Match) -> String {
 
 fn type_of(u: &Use, operand: &Operand) -> ScalarType {
     match operand.is {
-        Is::Fixed(t) | Is::Only(t) | Is::Descriptor(t) => t,
+        Is::Fixed(t) | Is::Wider(t) | Is::Only(t) | Is::Descriptor(t) => t,
         Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => u.ty(s),
         Is::Twice(s) => [ScalarType::B32, ScalarType::B64][usize::from(u.ty(s).bits() == 32)],
         Is::Of(f) => f(u),
