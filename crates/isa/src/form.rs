@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use handloom_ir::num::image::Kind as Object;
-use handloom_ir::simt::Val;
-use handloom_ir::simt::{Addr, Builder};
+use handloom_ir::simt::{Addr, Builder, Val};
 use handloom_ir::types::*;
 
 use crate::selector::{Mark, N_MARKS, Select};
@@ -242,8 +241,7 @@ pub enum Kind {
     /// `p` or `p|q`, each may be `_`: destination predicates of `setp`, `lop3`, `shfl`, `match`, `elect`.
     /// As destination 0 it is predicate p and as the next index q.
     PredPair,
-    /// `d` or `d|p`: a register with an optional predicate (`shfl`, `match`, `elect`), which must be written where the count is 2.
-    /// Results index: d, then p.
+    /// `d` or `d|p`: a register with an optional predicate (`shfl`, `match`, `elect`), which must be written where the count is 2. Results: d, then p.
     RegPredPair,
     /// A vector of as many registers as `count` says (or one register when it is one); destinations may hold `_`.
     Vector,
