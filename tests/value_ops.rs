@@ -539,6 +539,7 @@ fn functions_of_many_numbers() {
     let gross = FMode { ty: Float::F64, round: Rounding::Nearest, ftz: true, sat: false, relu: false };
     let mut ops = vec![Pure::FRcp { mode: gross, exact: Exactness::Approx }, Pure::FRsqrt(gross)];
     for ftz in BOTH {
+        ops.push(Pure::FRsqrt(FMode { ty: Float::F32, ftz, ..gross }));
         ops.extend([Pure::Ex2 { ty: Float::F32, ftz }, Pure::Lg2 { ftz }, Pure::Sin { ftz }, Pure::Cos { ftz }]);
     }
     // Both words are of all sizes, from what rounds away to what overflows.
@@ -553,6 +554,39 @@ fn functions_of_many_numbers() {
     };
     for seed in 0..40 {
         compare_on(&ops, &[How::Varying, How::Masked], 1000 + 10 * seed, &ordinary);
+    }
+}
+
+/// How far `1 / sqrt(x)` is from the middle between two numbers of 24 bits, relative to itself, for `x` from 2^23 to 2^25.
+fn from_the_middle(x: u64) -> f64 {
+    let root = 1.0 / (x as f64).sqrt();
+    // So many bits behind the point are 24 in all.
+    let places = if root >= 2f64.powi(-12) { 35 } else { 36 };
+    let middle = 2 * (root * 2f64.powi(places)) as u128 + 1;
+    // Its square times x would be this power of two if the root lay there.
+    let one: u128 = 1 << (2 * (places + 1));
+    (middle * middle * u128::from(x)).abs_diff(one) as f64 / one as f64 / 2.0
+}
+
+/// Inverse roots that lie next to the middle between two results are rounded to the right one: no other is nearer.
+#[test]
+fn inverse_roots_near_the_middle() {
+    let all = (1u64 << 23..1 << 24).flat_map(|x| [x, 2 * x]);
+    let mut nearest: Vec<(f64, u64)> =
+        all.map(|x| (from_the_middle(x), x)).filter(|(off, _)| *off < 2f64.powi(-41)).collect();
+    nearest.sort_by(|a, b| a.0.total_cmp(&b.0));
+    assert!(nearest.len() >= 100 && nearest[0].0 > 2f64.powf(-51.8), "{:?}", nearest[0]);
+    let modes = BOTH.map(|ftz| FMode { ty: Float::F32, round: Rounding::Nearest, ftz, sat: false, relu: false });
+    let hard = |seed: u64| {
+        let of = |i: usize| {
+            let x = nearest[i % nearest.len()].1 as f32;
+            // A power of four leaves the digits as they are.
+            u64::from((x * 4f32.powi((i / nearest.len()) as i32 - seed as i32)).to_bits())
+        };
+        (0..SOURCES * ALL).map(of).collect()
+    };
+    for seed in 0..4 {
+        compare_on(&modes.map(Pure::FRsqrt), &[How::Varying], 20 * seed, &hard);
     }
 }
 

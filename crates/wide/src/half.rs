@@ -287,7 +287,6 @@ impl Emit<'_> {
     /// `1 / sqrt(a)` of `.f32`, in `.f64`, rounded once more.
     fn inverse_root(&mut self, m: FMode, q: usize, s: &Src, out: Out) {
         let a = if m.ftz { self.flushed(s, q, 0) } else { self.reg(s, q, 0) };
-        let one = self.constant(Ty::B64, 1f64.to_bits());
         for (h, to) in [(0, zmm(4)), (1, zmm(5))] {
             if h == 0 {
                 self.a.op2(Code::EVEX_Vcvtps2pd_zmm_k1z_ymmm256b32_sae, zmm(1), ymm(a));
@@ -295,13 +294,39 @@ impl Emit<'_> {
                 self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(zmm(1)), a, 1);
                 self.a.op2(Code::EVEX_Vcvtps2pd_zmm_k1z_ymmm256b32_sae, zmm(1), ymm(zmm(1)));
             }
-            self.a.op2(Code::EVEX_Vsqrtpd_zmm_k1z_zmmm512b64_er, zmm(1), zmm(1));
-            self.a.op2(load_code(Ty::B64), zmm(2), one);
-            self.a.op3(Code::EVEX_Vdivpd_zmm_k1z_zmm_zmmm512b64_er, zmm(2), zmm(2), zmm(1));
-            self.a.op2(Code::EVEX_Vcvtpd2ps_ymm_k1z_zmmm512b64_er, ymm(to), zmm(2));
+            let root = self.inverse_root_double();
+            self.a.op2(Code::EVEX_Vcvtpd2ps_ymm_k1z_zmmm512b64_er, ymm(to), root);
         }
         self.a.op3i(Code::EVEX_Vinserti32x8_zmm_k1z_zmm_ymmm256_imm8, zmm(4), zmm(4), ymm(zmm(5)), 1);
         self.finish_float(m, out);
+    }
+
+    /// `1 / sqrt(a)` of the `.f64` in vector 1, which was a `.f32`; the vector that holds it.
+    ///
+    /// The instruction that guesses is right to 2^-14, each of two steps by Newton squares that, times 1.5, and what they round adds less than 2^-52.6:
+    /// together less than 2^-52. A root and a quotient, as `num` makes them, err by less than 2^-52 too. No root of a `.f32` is nearer than 2^-51.8 to the
+    /// middle between two others, so all three round to the same one.
+    fn inverse_root_double(&mut self) -> Register {
+        let (x, guess, half_x, first, second) = (zmm(1), zmm(2), zmm(3), zmm(6), zmm(7));
+        if !self.a.has_wide_vectors() {
+            let one = self.constant(Ty::B64, 1f64.to_bits());
+            self.a.op2(Code::EVEX_Vsqrtpd_zmm_k1z_zmmm512b64_er, x, x);
+            self.a.op2(load_code(Ty::B64), guess, one);
+            self.a.op3(Code::EVEX_Vdivpd_zmm_k1z_zmm_zmmm512b64_er, guess, guess, x);
+            return guess;
+        }
+        let half = self.constant(Ty::B64, 0.5f64.to_bits());
+        self.a.op2(Code::EVEX_Vrsqrt14pd_zmm_k1z_zmmm512b64, guess, x);
+        self.a.op3(Code::EVEX_Vmulpd_zmm_k1z_zmm_zmmm512b64_er, half_x, x, half);
+        for (y, next) in [(guess, first), (first, second)] {
+            self.a.op3(Code::EVEX_Vmulpd_zmm_k1z_zmm_zmmm512b64_er, next, half_x, y);
+            self.a.op3(Code::EVEX_Vfnmadd213pd_zmm_k1z_zmm_zmmm512b64_er, next, y, half);
+            self.a.op3(Code::EVEX_Vfmadd213pd_zmm_k1z_zmm_zmmm512b64_er, next, y, y);
+        }
+        // Of zeros, infinities and what has no root the guess is right, and steps make a NaN.
+        self.a.op3i(Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae, K7, second, second, UNORDERED);
+        self.a.op2(load_code(Ty::B64), Out::masked(second, K7), guess);
+        second
     }
 
     /// Canonical NaNs, flushing and clamping of the `.f32` in vector 4.
