@@ -192,3 +192,25 @@ pub(crate) struct Elsewhere {
     pub(crate) in_part: bool,
     pub(crate) at: (usize, usize),
 }
+
+/// What a test after all blocks is against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Against {
+    Heap,
+    /// The allocation that a site hit last: the site is told.
+    Site,
+    Shared,
+    Own,
+}
+
+/// The code of a test that several accesses ask.
+pub(crate) struct Tester {
+    /// What it is against, and bytes of an access.
+    pub(crate) kind: (Against, i64),
+    /// One of them.
+    pub(crate) x: Access,
+    /// Where it starts for a row of which the lanes of the block take part.
+    pub(crate) by_lanes: Label,
+    /// Where it starts for a run: bytes up to the last element are in `rcx`.
+    pub(crate) run: Label,
+}

@@ -13,17 +13,19 @@ use std::mem::offset_of;
 
 use handloom_ir::simt::{Term, Val};
 use handloom_ir::types::StateSpace;
-use handloom_plan::abi::CtaCtx;
+use handloom_plan::abi::{CtaCtx, SiteCache};
 use handloom_plan::access::Kind;
 use iced_x86::{Code, Register};
 
-use crate::access::{Access, Elsewhere, Held, Runs};
+use crate::access::{Access, Against, Elsewhere, Held, Limits, Runs, Tester};
 use crate::asm::Mem;
 use crate::emit::*;
 use crate::head::DECIDED;
 
 /// Registers that hold addresses: those that few instructions write come first.
 const HOLDERS: [Register; 6] = [Register::RDI, Register::R8, Register::R11, Register::R9, Register::RSI, Register::RCX];
+
+const R9: Register = Register::R9;
 
 /// How many CTAs ahead data is asked for.
 const CTAS_AHEAD: i32 = 4;
@@ -174,30 +176,95 @@ impl Emit<'_> {
             self.scratch.0 = 0;
             self.a.bind(e.start);
             if let Some((low, high, refused)) = e.joint {
-                self.joint_test(&e.x, low, high, refused);
+                let Some(shape) = self.shape(e.x.class.address) else { continue };
+                let own = Access { cold: refused, ..e.x };
+                for g in 0..shape.groups() {
+                    let (first, last) = shape.span(g);
+                    let lane = shape.first_lane(g);
+                    self.lane_value(own.class.address, lane, RAX);
+                    self.add_number(RAX, first - shape.delta(lane) + low);
+                    self.ask(&own, Some(last - first + high - low));
+                }
             } else {
-                self.limits(&e.x);
                 for (lane, reach) in &e.runs {
                     self.lane_value(e.x.class.address, *lane, RAX);
                     self.add_number(RAX, e.x.class.offset);
-                    self.test_run(&e.x, *reach);
+                    // Lanes of a row that take no part may lie anywhere.
+                    let by_lanes = self.in_part && *reach == 31 * e.x.class.bytes();
+                    self.ask(&e.x, (!by_lanes).then_some(*reach));
                 }
             }
             self.hold_again(&e.held);
             self.a.jump(Code::Jmp_rel32_64, e.back);
         }
+        self.testers();
     }
 
-    /// Tests a run whose first element is at `rax`.
-    fn test_run(&mut self, x: &Access, reach: i64) {
-        if reach == 31 * x.class.bytes() {
-            self.test_row(x);
-            return;
+    /// Asks whether elements are inside, whose first is at `rax` and the last so many bytes behind it; or those of the lanes of the block, lane 0 being at
+    /// `rax`. Where they are not, the access does what it does then.
+    fn ask(&mut self, x: &Access, reach: Option<i64>) {
+        let against = match x.limits {
+            Limits::Heap(_) if self.is_within_heap(x) => Against::Heap,
+            Limits::Heap(_) => Against::Site,
+            Limits::Shared => Against::Shared,
+            Limits::Own => Against::Own,
+            Limits::Safe => return,
+        };
+        let kind = (against, x.class.bytes());
+        let known = self.testers.iter().position(|t| t.kind == kind);
+        let k = known.unwrap_or_else(|| {
+            let [by_lanes, run] = std::array::from_fn(|_| self.a.label());
+            self.testers.push(Tester { kind, x: *x, by_lanes, run });
+            self.testers.len() - 1
+        });
+        let (by_lanes, run) = (self.testers[k].by_lanes, self.testers[k].run);
+        if let Some(reach) = reach {
+            self.a.number(RCX, reach.cast_unsigned());
         }
-        self.test(x, RAX, false);
-        if reach > 0 {
-            self.add_number(RAX, reach);
-            self.test(x, RAX, true);
+        if let (Against::Site, Limits::Heap(site)) = (against, x.limits) {
+            self.a.number(RDX, (site * size_of::<SiteCache>()) as u64);
+        }
+        self.a.call_scalar(if reach.is_some() { run } else { by_lanes });
+        self.a.jump(Code::Jae_rel32_64, x.cold);
+    }
+
+    /// The code that tests ask: many accesses have the same. Carry says yes.
+    fn testers(&mut self) {
+        for t in std::mem::take(&mut self.testers) {
+            let no = self.a.label();
+            let x = Access { cold: no, ..t.x };
+            let k = x.class.bytes().trailing_zeros();
+            if self.a.is_wanted(t.by_lanes) {
+                self.a.bind(t.by_lanes);
+                self.a.op2(Code::Tzcnt_r32_rm32, ECX, LANES);
+                self.a.op2(Code::Bsr_r32_rm32, Register::ESI, LANES);
+                self.a.op2(Code::Sub_r32_rm32, Register::ESI, ECX);
+                for r in [ECX, Register::ESI] {
+                    self.a.imm8(Code::Shl_rm32_imm8, r, k);
+                }
+                self.a.op2(Code::Add_r64_rm64, RAX, RCX);
+                self.a.op2(Code::Mov_r32_rm32, ECX, Register::ESI);
+            }
+            self.a.bind(t.run);
+            if t.kind.0 == Against::Site {
+                self.load64(R9, cta(offset_of!(CtaCtx, sites)));
+                self.load64(Register::R8, Mem::indexed(R9, RDX, 1, 0));
+                self.load64(R9, Mem::indexed(R9, RDX, 1, 8));
+            } else {
+                self.limits(&x);
+            }
+            self.a.op2(Code::Sub_r64_rm64, R9, RCX);
+            self.a.jump(Code::Jb_rel32_64, no);
+            if k > 0 {
+                self.a.imm8(Code::Shr_rm64_imm8, R9, k);
+            }
+            self.set_to_unit(&x, RAX);
+            self.a.op2(Code::Cmp_r64_rm64, RDX, R9);
+            self.a.op0(Code::Retnq);
+            self.a.bind(no);
+            // No carry.
+            self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+            self.a.op0(Code::Retnq);
         }
     }
 }

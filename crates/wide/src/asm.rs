@@ -476,6 +476,11 @@ impl Asm {
         self.jump_inside(code, to);
     }
 
+    /// A call of code that touches general registers alone: vectors keep what they hold.
+    pub fn call_scalar(&mut self, to: Label) {
+        self.jump_inside(Code::Call_rel32_64, to);
+    }
+
     /// A jump to a label that [`bind_inside`](Self::bind_inside) puts.
     fn jump_inside(&mut self, code: Code, to: Label) {
         if code == Code::Jmp_rel32_64 {

@@ -150,6 +150,7 @@ fn made(
         reaches: Reaches::default(),
         cold: Vec::new(),
         elsewhere: Vec::new(),
+        testers: Vec::new(),
         alone: Vec::new(),
         at_hand_words: Vec::new(),
         held: Vec::new(),

@@ -19,7 +19,7 @@ use handloom_plan::analysis::reach::Reaches;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Elsewhere, Folded, Held, Indexed, Indices, Joints, Limits, Slow};
+use crate::access::{Elsewhere, Folded, Held, Indexed, Indices, Joints, Limits, Slow, Tester};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
@@ -112,6 +112,7 @@ pub(crate) struct Emit<'p> {
     pub(crate) cold: Vec<Cold>,
     /// Tests that are made after all blocks.
     pub(crate) elsewhere: Vec<Elsewhere>,
+    pub(crate) testers: Vec<Tester>,
     /// By block, if it is known: vectors that hold something for lanes which wait elsewhere while it runs.
     pub(crate) awaited: Vec<u32>,
     /// By block and instruction: the sites of its copies under a mask, and of the other one, if that is tested by itself.

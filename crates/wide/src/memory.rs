@@ -477,6 +477,13 @@ impl Emit<'_> {
 
     /// Tests the first element of a run, at the address in a register. Uses `rdx`.
     pub(crate) fn test_start(&mut self, x: &Access, at: Register) {
+        self.set_to_unit(x, at);
+        self.a.op2(Code::Cmp_r64_rm64, RDX, R9);
+        self.a.jump(Code::Jae_rel32_64, x.cold);
+    }
+
+    /// The number of elements from the base in `r8` to an address, in `rdx`: a large one if it is not of whole elements.
+    pub(crate) fn set_to_unit(&mut self, x: &Access, at: Register) {
         self.a.op2(Code::Mov_r64_rm64, RDX, at);
         self.a.op2(Code::Sub_r64_rm64, RDX, R8);
         let k = x.class.bytes().trailing_zeros();
@@ -484,8 +491,6 @@ impl Emit<'_> {
             // Low bits of a misaligned address become high ones.
             self.a.imm8(Code::Ror_rm64_imm8, RDX, k);
         }
-        self.a.op2(Code::Cmp_r64_rm64, RDX, R9);
-        self.a.jump(Code::Jae_rel32_64, x.cold);
     }
 
     /// The allocation that a site hit last, as [`limits`](Self::limits).
@@ -499,13 +504,12 @@ impl Emit<'_> {
     /// Tests the address in `rax` against `limits`; `aligned`: whether its alignment is known. Uses `rdx` and `r10`.
     pub(crate) fn test(&mut self, x: &Access, at: Register, aligned: bool) {
         let k = x.class.bytes().trailing_zeros();
-        self.a.op2(Code::Mov_r64_rm64, RDX, at);
-        self.a.op2(Code::Sub_r64_rm64, RDX, R8);
         if k == 0 || aligned {
+            self.a.op2(Code::Mov_r64_rm64, RDX, at);
+            self.a.op2(Code::Sub_r64_rm64, RDX, R8);
             self.a.op2(Code::Cmp_r64_rm64, RDX, R9);
         } else {
-            // Low bits of a misaligned address become high ones.
-            self.a.imm8(Code::Ror_rm64_imm8, RDX, k);
+            self.set_to_unit(x, at);
             self.a.op2(Code::Mov_r64_rm64, R10, R9);
             self.a.imm8(Code::Shr_rm64_imm8, R10, k);
             self.a.op2(Code::Cmp_r64_rm64, RDX, R10);

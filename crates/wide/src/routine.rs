@@ -42,14 +42,15 @@ impl Emit<'_> {
 
     /// Where a routine finds an address. One of 32 bits wraps at its width.
     pub(crate) fn address_loc(&mut self, v: Val) -> Loc {
+        if self.ty(v) == Ty::B64 {
+            return self.loc(v);
+        }
         self.ensure_words(v);
         let s = self.src(v);
-        match (s.ty, s.at) {
-            (Ty::B64, _) => self.loc(v),
-            (_, At::Row(at)) => Loc::Row32(at),
-            (_, At::Words(shape, at)) if shape.is_uniform() && at < FRAME_WORDS => {
-                Loc::Linear { at, stride: 0, bits: 32 }
-            }
+        match s.at {
+            At::Row(at) => Loc::Row32(at),
+            At::Words(shape, at) if shape.is_uniform() && at < FRAME_WORDS => Loc::Linear { at, stride: 0, bits: 32 },
+            At::Words(shape, at) if !s.odd && at < FRAME_WORDS => Loc::Shaped { at, shape, bits: 32 },
             _ => {
                 let at = self.take_scratch(128);
                 self.put_row(&s, at);

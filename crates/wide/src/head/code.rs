@@ -282,7 +282,11 @@ impl Emit<'_> {
         let of = |v: Val| insts.iter().position(|i| reg(v).is_some_and(|r| i.dst.contains(&r)));
         for (k, inst) in insts.iter().enumerate() {
             match inst.op {
-                Op::Pure(Pure::ICmp(cmp, int)) => self.decide_comparison(head, inst, cmp, int),
+                Op::Pure(Pure::ICmp(cmp, int)) => match head.known_comparison(self.plan, inst, cmp, int) {
+                    Some(0) if insts.len() == 1 => return,
+                    Some(bits) => self.a.number(RAX, u64::from(bits)),
+                    None => self.decide_comparison(head, inst, cmp, int),
+                },
                 Op::Pure(op) => {
                     let Some(a) = of(inst.src[0]) else { return };
                     self.load32(EAX, word(a));
@@ -306,10 +310,14 @@ impl Emit<'_> {
                 }
                 _ => return,
             }
-            self.store64(word(k), RAX);
+            if insts.len() > 1 {
+                self.store64(word(k), RAX);
+            }
         }
         let Some(cond) = of(Val::Reg(cond)) else { return };
-        self.load32(EAX, word(cond));
+        if insts.len() > 1 {
+            self.load32(EAX, word(cond));
+        }
         self.a.imm8(Code::Shl_rm32_imm8, EAX, bits.0.trailing_zeros());
         self.a.op2(Code::Or_r32_rm32, Register::R15D, EAX);
     }
@@ -317,6 +325,10 @@ impl Emit<'_> {
     /// Counts the warps from the first on that do something: those whose first lane is not above the bound.
     fn count_active(&mut self, head: &Head, inst: &Inst, idle: Idle) {
         let Op::Pure(Pure::ICmp(_, int)) = inst.op else { return };
+        if let Some(n) = head.known_active(self.plan, inst, int.signed, idle) {
+            self.a.imm(Code::Mov_rm64_imm32, ctx(idle.word), n.cast_signed());
+            return;
+        }
         let Some(step) = reg(inst.src[0]).and_then(|r| head.number[r.idx()]) else { return };
         let n = self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32);
         let [unknown, none, end] = std::array::from_fn(|_| self.a.label());

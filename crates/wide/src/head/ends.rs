@@ -10,7 +10,7 @@ use handloom_plan::Plan;
 use iced_x86::{Code, Register};
 
 use super::courses::tid_step;
-use super::{FRAME_WORDS, Head, reg};
+use super::{FRAME_WORDS, Head, Idle, reg};
 use crate::asm::{Label, low32};
 use crate::emit::*;
 
@@ -19,6 +19,33 @@ const R9: Register = Register::R9;
 
 /// How far the last warp is said to be from the first one where a step is longer than 32 bits: further than memory reaches.
 const NOWHERE: u64 = 1 << 62;
+
+/// What the ends of two values say of a comparison of them.
+struct Rule {
+    /// The end of the first value, and that of the second one.
+    of_high: bool,
+    with_high: bool,
+    /// How these are to compare: `Lt`, `Le`, `Gt` or `Ge`.
+    cmp: Cmp,
+    /// What is known then: bit 0 for all, bit 1 for none.
+    bit: u32,
+}
+
+/// All that ends say of a comparison.
+fn rules(cmp: Cmp) -> [Rule; 2] {
+    let high = |cmp, bit| Rule { of_high: true, with_high: false, cmp, bit };
+    let low = |cmp, bit| Rule { of_high: false, with_high: true, cmp, bit };
+    match cmp {
+        Cmp::Lt => [high(Cmp::Lt, 1), low(Cmp::Ge, 2)],
+        Cmp::Le => [high(Cmp::Le, 1), low(Cmp::Gt, 2)],
+        Cmp::Gt => [low(Cmp::Gt, 1), high(Cmp::Le, 2)],
+        Cmp::Ge => [low(Cmp::Ge, 1), high(Cmp::Lt, 2)],
+        _ => {
+            let apart = if cmp == Cmp::Eq { 2 } else { 1 };
+            [high(Cmp::Lt, apart), low(Cmp::Gt, apart)]
+        }
+    }
+}
 
 /// What a comparison compares with.
 #[derive(Clone, Copy)]
@@ -47,6 +74,56 @@ impl Head {
                 self.words += 2;
             }
         }
+    }
+
+    /// The ends of a value in all lanes of a CTA, if the shape of the launch decides them: as 64-bit numbers, `Some(None)` where one of 32 bits wraps.
+    fn known_ends(&self, plan: &Plan, v: Val, signed: bool) -> Option<Option<(i64, i64)>> {
+        let (ends, is_short) = match v {
+            Val::Imm(x, Ty::B32) if signed => ((i64::from((x as u32).cast_signed()), 0, 0), true),
+            Val::Imm(x, Ty::B32) => ((i64::from(x as u32), 0, 0), true),
+            Val::Imm(x, _) => ((i64::try_from(x).ok().filter(|x| *x < 1 << 61)?, 0, 0), false),
+            Val::Reg(r) => {
+                let (base, step) = self.courses[r.idx()].filter(|c| !c.by_cta)?.known?;
+                let shape = plan.facts.class[r.idx()].shape().filter(|s| s.groups() == 1)?;
+                let n_warps = i64::from(plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32));
+                let (lo, hi) = shape.span(0);
+                let reach = step * (n_warps - 1);
+                ((base, lo + reach.min(0), hi + reach.max(0)), plan.func.regs[r.idx()] != Ty::B64)
+            }
+        };
+        let (low, high) = (ends.0 + ends.1, ends.0 + ends.2);
+        let range = if signed { i64::from(i32::MIN)..=i64::from(i32::MAX) } else { 0..=i64::from(u32::MAX) };
+        let fits = !is_short || range.contains(&low) && range.contains(&high);
+        Some(fits.then_some((low, high)))
+    }
+
+    /// What is known of a comparison in all lanes of a CTA by the shape of the launch alone: bit 0 for all, bit 1 for none.
+    pub(super) fn known_comparison(&self, plan: &Plan, inst: &Inst, cmp: Cmp, int: Int) -> Option<u32> {
+        let a = self.known_ends(plan, inst.src[0], int.signed)?;
+        let b = self.known_ends(plan, inst.src[1], int.signed)?;
+        let (Some(a), Some(b)) = (a, b) else { return Some(0) };
+        let bit = |r: &Rule| {
+            let (x, y) = (if r.of_high { a.1 } else { a.0 }, if r.with_high { b.1 } else { b.0 });
+            let holds = match r.cmp {
+                Cmp::Lt => x < y,
+                Cmp::Le => x <= y,
+                Cmp::Gt => x > y,
+                _ => x >= y,
+            };
+            if holds { r.bit } else { 0 }
+        };
+        Some(rules(cmp).iter().fold(0, |m, r| m | bit(r)))
+    }
+
+    /// How many warps from the first one on do something, if the shape of the launch decides it: see [`Idle`].
+    pub(super) fn known_active(&self, plan: &Plan, inst: &Inst, signed: bool, idle: Idle) -> Option<u32> {
+        let n = plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32);
+        let step = self.number[reg(inst.src[0])?.idx()].filter(|s| *s > 0)?;
+        let a = self.known_ends(plan, inst.src[0], signed)?;
+        let b = self.known_ends(plan, inst.src[1], signed)?;
+        let (Some(a), Some(b)) = (a, b) else { return Some(n) };
+        let room = b.0 - a.0 - i64::from(idle.from_equal);
+        Some(if room < 0 { 0 } else { u32::try_from(room / step + 1).unwrap_or(u32::MAX).min(n) })
     }
 
     /// Whether a value is one number in all lanes of a CTA, and of those of a row that are asked about together.
@@ -149,6 +226,18 @@ impl Emit<'_> {
     pub(super) fn ends(&mut self, head: &Head, v: Val, signed: bool, group: Option<usize>, wraps: Label) {
         let Some(shape) = self.shape(v) else { return };
         let is_short = self.ty(v) != Ty::B64;
+        match head.known_ends(self.plan, v, signed) {
+            Some(Some((low, high))) => {
+                self.a.number(RAX, low.cast_unsigned());
+                self.a.number(RCX, high.cast_unsigned());
+                return;
+            }
+            Some(None) => {
+                self.a.jump(Code::Jmp_rel32_64, wraps);
+                return;
+            }
+            None => {}
+        }
         let last = self.last_warp();
         let groups = group.map_or(0..shape.groups(), |g| g..g + 1);
         for (k, g) in groups.enumerate() {
@@ -303,42 +392,24 @@ impl Emit<'_> {
 
     /// Sets bit 0 of `edx` if a comparison of what lies in `rax..=rcx` with a bound always holds, bit 1 if it never does.
     fn bits_of_ends(&mut self, cmp: Cmp, bound: Bound) {
-        let bits = |e: &mut Self, first: Register, with_high: bool, code: Code, bit: i32| {
-            let no = e.a.label();
+        for r in rules(cmp) {
+            let no = self.a.label();
+            let first = if r.of_high { RCX } else { RAX };
             match bound {
                 Bound::Between(low, high) => {
-                    e.a.op2(Code::Cmp_r64_rm64, first, if with_high { high } else { low });
+                    self.a.op2(Code::Cmp_r64_rm64, first, if r.with_high { high } else { low });
                 }
-                Bound::Number(n) => e.a.imm(Code::Cmp_rm64_imm32, first, n),
+                Bound::Number(n) => self.a.imm(Code::Cmp_rm64_imm32, first, n),
             }
-            e.a.jump(code, no);
-            e.a.imm(Code::Or_rm32_imm32, EDX, bit);
-            e.a.bind(no);
-        };
-        let (lo, hi) = (RAX, RCX);
-        match cmp {
-            Cmp::Lt => {
-                bits(self, hi, false, Code::Jge_rel32_64, 1);
-                bits(self, lo, true, Code::Jl_rel32_64, 2);
-            }
-            Cmp::Le => {
-                bits(self, hi, false, Code::Jg_rel32_64, 1);
-                bits(self, lo, true, Code::Jle_rel32_64, 2);
-            }
-            Cmp::Gt => {
-                bits(self, lo, true, Code::Jle_rel32_64, 1);
-                bits(self, hi, false, Code::Jg_rel32_64, 2);
-            }
-            Cmp::Ge => {
-                bits(self, lo, true, Code::Jl_rel32_64, 1);
-                bits(self, hi, false, Code::Jge_rel32_64, 2);
-            }
-            Cmp::Eq | Cmp::Ne => {
-                let apart = if cmp == Cmp::Eq { 2 } else { 1 };
-                bits(self, hi, false, Code::Jge_rel32_64, apart);
-                bits(self, lo, true, Code::Jle_rel32_64, apart);
-            }
-            _ => {}
+            let otherwise = match r.cmp {
+                Cmp::Lt => Code::Jge_rel32_64,
+                Cmp::Le => Code::Jg_rel32_64,
+                Cmp::Gt => Code::Jle_rel32_64,
+                _ => Code::Jl_rel32_64,
+            };
+            self.a.jump(otherwise, no);
+            self.a.imm(Code::Or_rm32_imm32, EDX, r.bit.cast_signed());
+            self.a.bind(no);
         }
     }
 }
