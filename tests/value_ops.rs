@@ -557,6 +557,36 @@ fn functions_of_many_numbers() {
     }
 }
 
+/// Quotients at whole numbers and next to them, by divisors that are the same in all lanes.
+#[test]
+fn quotients_near_whole_numbers() {
+    let ops: Vec<Pure> = INTS.into_iter().flat_map(|int| [Pure::Div(int), Pure::Rem(int)]).collect();
+    let near = |seed: u64| {
+        // As `run` draws its constants: the second one is the divisor.
+        let mut rng = Rng::new(seed ^ 0x55);
+        let constant = [bits(&mut rng), bits(&mut rng)][1];
+        let divisors: Vec<u64> = (0..ALL).map(|_| bits(&mut rng)).collect();
+        let of = |i: usize| match i / ALL {
+            0 => {
+                // A multiple of a divisor at its own width, or what is next to it.
+                let by = if i < BLOCKS && seed % 2 == 0 { divisors[i] } else { constant };
+                let mask = [Ty::B16, Ty::B32, Ty::B64].map(|ty| ty.mask())[i % 3];
+                let by = (by & mask).max(1);
+                (mask / by * by)
+                    .wrapping_sub(by.wrapping_mul(i as u64 / 9))
+                    .wrapping_add(i as u64 / 3 % 3)
+                    .wrapping_sub(1)
+            }
+            1 => divisors[i % ALL],
+            _ => 0,
+        };
+        (0..SOURCES * ALL).map(of).collect()
+    };
+    for seed in 0..40 {
+        compare_on(&ops, &[How::Constant(1), How::Uniform], 1000 * seed, &near);
+    }
+}
+
 /// How far `1 / sqrt(x)` is from the middle between two numbers of 24 bits, relative to itself, for `x` from 2^23 to 2^25.
 fn from_the_middle(x: u64) -> f64 {
     let root = 1.0 / (x as f64).sqrt();

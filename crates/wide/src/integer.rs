@@ -369,6 +369,9 @@ impl Emit<'_> {
 
     /// Division of integers of at most 32 bits in `.f64`: the quotient of two of them is at least `1 / a` away from the next whole number, relative to
     /// itself, so the rounded one is cut to the right number. `MIN / -1` does not fit and becomes MIN.
+    ///
+    /// By what is the same in all lanes they are multiplied: by a number above its inverse, and by less than 2^-51 of itself. So no product is below a
+    /// whole number that the quotient reaches, and what is too much of it, less than 2^32 / b * 2^-51, is less than the `1 / b` that lies below the next.
     fn divide_by_floats(&mut self, int: Int, is_rem: bool, q: usize, src: &[Src], out: Out) {
         let ty = Ty::B32;
         let signed16 = int.ty == Ty::B16 && int.signed;
@@ -379,8 +382,21 @@ impl Emit<'_> {
         } else {
             (Code::EVEX_Vcvtudq2pd_zmm_k1z_ymmm256b32_er, Code::EVEX_Vcvttpd2udq_ymm_k1z_zmmm512b64_sae)
         };
+        let by_same = match src[1].at {
+            At::Imm(_) => true,
+            At::Words(shape, _) => shape.is_uniform(),
+            _ => false,
+        };
+        if by_same {
+            let one = self.constant(Ty::B64, 1f64.to_bits());
+            self.a.op2(widen, zmm(2), ymm(b));
+            self.a.op2(load_code(Ty::B64), zmm(3), one);
+            self.a.op3(Code::EVEX_Vdivpd_zmm_k1z_zmm_zmmm512b64_er, zmm(3), zmm(3), zmm(2));
+            let last_place = self.constant(Ty::B64, 1);
+            self.op3b(ADD, Ty::B64, zmm(3), zmm(3), last_place);
+        }
         for (h, to) in [(0, zmm(4)), (1, zmm(5))] {
-            for (r, half) in [(a, zmm(2)), (b, zmm(3))] {
+            for (r, half) in [(a, zmm(2)), (b, zmm(3))].into_iter().take(if by_same { 1 } else { 2 }) {
                 if h == 0 {
                     self.a.op2(widen, half, ymm(r));
                 } else {
@@ -388,7 +404,12 @@ impl Emit<'_> {
                     self.a.op2(widen, half, ymm(half));
                 }
             }
-            self.a.op3(Code::EVEX_Vdivpd_zmm_k1z_zmm_zmmm512b64_er, zmm(2), zmm(2), zmm(3));
+            let code = if by_same {
+                Code::EVEX_Vmulpd_zmm_k1z_zmm_zmmm512b64_er
+            } else {
+                Code::EVEX_Vdivpd_zmm_k1z_zmm_zmmm512b64_er
+            };
+            self.a.op3(code, zmm(2), zmm(2), zmm(3));
             self.a.op2(cut, ymm(to), zmm(2));
         }
         self.a.op3i(Code::EVEX_Vinserti32x8_zmm_k1z_zmm_ymmm256_imm8, zmm(4), zmm(4), ymm(zmm(5)), 1);
