@@ -7,6 +7,8 @@
 mod apart;
 #[path = "once_a_cta/edges.rs"]
 mod edges;
+#[path = "once_a_cta/scans.rs"]
+mod scans;
 
 use std::fmt::Write;
 
@@ -62,6 +64,8 @@ struct Maker {
     writes: bool,
     /// It has no loops of rounds.
     is_straight: bool,
+    /// Threads of a block.
+    threads: u32,
 }
 
 impl Maker {
@@ -211,7 +215,8 @@ impl Maker {
     /// The end: what a thread has goes to its own place, or is added there, or to that of its number in the block, where all blocks add.
     fn end(&mut self) {
         let sums = 1 + self.rng.below(2);
-        match self.rng.below(4) {
+        match self.rng.below(5) {
+            4 if !self.writes => self.end_of_block(),
             0 => {
                 self.line("mul.wide.s32 %l1, %idx, 4;");
                 self.line("add.s64 %l1, %out, %l1;");
@@ -555,7 +560,10 @@ impl Maker {
 
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(41) {
+        match self.rng.below(49) {
+            47 | 48 if top => self.one_writes(),
+            44..47 if top => self.scan(),
+            41..44 => self.border(),
             38..41 if top => self.edges(),
             36 | 37 if top => self.meet(),
             33..36 => self.pick_some(),
@@ -602,7 +610,8 @@ fn kernel(seed: u64) -> Kernel {
     let n = *rng.pick(&[total, total.saturating_sub(few), total.saturating_sub(1), total / 2, few, total + 7]);
     let short = *rng.pick(&[0, 0, 0, 0, 1, few]);
     let words = (total + *rng.pick(&[0, 33, 200, 200, 200])).saturating_sub(short).max(1);
-    let mut m = Maker { rng, text: String::new(), labels: 0, depth: 0, writes: false, is_straight: false };
+    let threads = block[0] * block[1];
+    let mut m = Maker { rng, text: String::new(), labels: 0, depth: 0, writes: false, is_straight: false, threads };
     // Kernels without loops among those with them: what is done once a block counts there.
     m.is_straight = is_high && m.rng.one_in(2);
     for _ in 0..2 + m.rng.below(5) {

@@ -36,9 +36,10 @@ use crate::access::{Access, Form, Runs};
 use crate::alloc::Place;
 use crate::asked::reg;
 use crate::emit::*;
-use crate::head::Going;
+use crate::head::{Going, Table};
 use crate::ops::has_vector_code;
-use crate::table::{constant, has_scalar_code};
+use crate::table::{arithmetic, constant, has_scalar_code, simple};
+use crate::values::is_wide;
 
 /// As [`SIZES`], in pairs of vectors of 256 bits, of which sixteen registers hold few.
 const SIZES_OF_PAIRS: [(usize, usize); 2] = [(4, 64), (2, 400)];
@@ -286,6 +287,7 @@ impl Emit<'_> {
             end: End::Place(None),
             common: vec![false; f.regs.len()],
             going: FastMap::default(),
+            meets: FastMap::default(),
             folds: FastMap::default(),
             places: Vec::new(),
             moves: Vec::new(),
@@ -309,6 +311,9 @@ impl Emit<'_> {
             for (i, inst) in insts[..n].iter().enumerate() {
                 self.at = (b, i);
                 let going = way.going.get(&b).copied();
+                if !self.fits_merging(&way, inst) {
+                    return None;
+                }
                 if let Some(bit) = self.fits_gang(inst)? {
                     way.bits |= bit;
                     if !self.fits_lanes(inst, going) {
@@ -334,6 +339,7 @@ impl Emit<'_> {
                 };
                 let is_alone = inst.dst.iter().all(|d| self.plan.def_count[d.idx()] == 1 && self.is_in_vectors(*d));
                 let is_common = !inst.dst.is_empty()
+                    && self.table_of_merging(&way, inst).is_none()
                     && is_alone
                     && matches!(inst.op, Op::Load { .. } | Op::Pure(_))
                     && inst.src.iter().all(of_all);
@@ -353,12 +359,13 @@ impl Emit<'_> {
                         // What is guarded stands before what follows.
                         let low = then < otherwise;
                         let head = self.head.as_ref().filter(|_| for_some);
-                        if let Some((going, blocks)) = head.and_then(|h| h.going(self.plan, b, is_first && b == start))
-                        {
+                        let going = head.and_then(|h| h.going(self.plan, b, is_first && b == start));
+                        if let Some((going, blocks, meet)) = going {
                             match going {
-                                Going::Written(_, bit) => way.bits |= bit,
+                                Going::Written(table) => way.bits |= table.bit,
                                 Going::Known(_) => way.is_first = true,
                             }
+                            way.meets.extend(blocks.iter().map(|x| (*x, meet)));
                             way.going.extend(blocks.into_iter().map(|x| (x, going)));
                         } else {
                             way.bits |= if low { guard.bits.0 } else { guard.bits.1 };
@@ -467,6 +474,41 @@ impl Emit<'_> {
         }
     }
 
+    /// The table of the lanes for which alone an instruction is done, at the place being emitted: those behind keep what they have, or it need not be right for them.
+    fn table_of_merging(&self, way: &Gang, inst: &Inst) -> Option<Table> {
+        let b = self.at.0;
+        let (Some(Going::Written(table)), Some(meet)) = (way.going.get(&b), way.meets.get(&b)) else { return None };
+        let is_nothing = self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst));
+        let lives = inst.dst.iter().any(|d| self.plan.facts.live.entry[*meet].has(d.idx()));
+        let is_load = matches!(inst.op, Op::Load { .. });
+        (!is_nothing && (lives || table.is_known && is_load)).then_some(*table)
+    }
+
+    /// Whether an instruction may be done for some lanes alone where it is to be: a load of neighbours, or an op on vectors of one width. What guards a turn for the first warp leaves nothing behind.
+    fn fits_merging(&mut self, way: &Gang, inst: &Inst) -> bool {
+        let b = self.at.0;
+        let lives = |e: &Self, d: &Reg| way.meets.get(&b).is_some_and(|m| e.plan.facts.live.entry[*m].has(d.idx()));
+        let own = |e: &Self, d: &Reg| e.places.is_own[d.idx()] || !lives(e, d);
+        if self.table_of_merging(way, inst).is_none() {
+            let is_nothing = self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst));
+            return is_nothing || !inst.dst.iter().any(|d| lives(self, d));
+        }
+        let ty = inst.dst.first().map(|d| self.f.regs[d.idx()]);
+        let in_vectors = inst.dst.iter().all(|d| self.is_in_vectors(*d) && own(self, d));
+        in_vectors
+            && match inst.op {
+                Op::Load { .. } => {
+                    let is_row = |g: GangAccess| g.form == Form::Row && g.x.class.count == 1 && !g.scalars;
+                    self.fixed_of_gang(inst).is_none() && self.access_of_gang(inst).is_some_and(is_row)
+                }
+                Op::Pure(op) => {
+                    let is_alike = |v: &Val| Some(is_wide(self.ty(*v))) == ty.map(is_wide) && self.ty(*v) != Ty::P;
+                    (arithmetic(op).is_some() || simple(op).is_some()) && inst.src.iter().all(is_alike)
+                }
+                _ => false,
+            }
+    }
+
     /// What is to be known of an access of a gang: one that the head may decide about.
     fn access_of_gang(&mut self, inst: &Inst) -> Option<GangAccess> {
         use StateSpace::{Const, Generic, Global, Shared};
@@ -505,7 +547,11 @@ impl Emit<'_> {
                 None => &self.f.blocks[b].insts[..n],
             };
             // Fewer lanes than a vector has are read on their own.
-            if matches!(way.going.get(&b), Some(Going::Known(lanes)) if *lanes != u32::MAX) {
+            let is_apart = |g: &Going| match g {
+                Going::Known(lanes) => *lanes != u32::MAX,
+                Going::Written(table) => table.is_known,
+            };
+            if way.going.get(&b).is_some_and(is_apart) {
                 continue;
             }
             for i in 0..n {

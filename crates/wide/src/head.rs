@@ -19,6 +19,7 @@ mod known;
 mod lanes;
 mod rises;
 mod row;
+mod tables;
 
 use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Int, Sreg, StateSpace, Ty};
@@ -52,7 +53,8 @@ struct Group {
     /// The offsets between which accesses are of the group.
     low: i64,
     high: i64,
-    /// What is added to the highest address of all warps to find the highest one that is accessed: `high`, or less where warps do nothing (`lanes`).
+    /// What is added to the lowest and to the highest address of all lanes to find the ends of what is accessed: `low` and `high`, or less where some do nothing (`lanes`, `tables`).
+    begin: i64,
     end: i64,
     bit: u32,
     /// The site of the first that was emitted, with what it is.
@@ -75,8 +77,8 @@ pub(crate) struct Guard {
     cond: Reg,
     /// The bits that say that it holds in all lanes, and in none.
     pub(crate) bits: (u32, u32),
-    /// The first of the words that hold the lanes of each warp that do what is guarded, and the bit that says that they do: see `lanes`.
-    lanes: Option<(u32, u32)>,
+    /// The lanes of each warp that do what is guarded: see `lanes`.
+    lanes: Option<Table>,
 }
 
 /// A predicate that guards accesses.
@@ -120,13 +122,24 @@ struct Fixed {
     end: u32,
 }
 
+/// The lanes of each warp that do what a guard guards, as words of the stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Table {
+    /// The first of them.
+    pub(crate) words: u32,
+    /// The bit that says that they hold that.
+    pub(crate) bit: u32,
+    /// Whether the shape of the launch decides them: what is guarded is right for these lanes, and need not be for others (`tables`).
+    pub(crate) is_known: bool,
+}
+
 /// The lanes that do what a guard guards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Going {
     /// Those of the only warp that does something in the turn.
     Known(u32),
-    /// By warp in words of the stack from this one on, which hold if this bit is set.
-    Written(u32, u32),
+    /// By warp.
+    Written(Table),
 }
 
 /// What the head of a function does.
@@ -232,6 +245,7 @@ impl Head {
         for b in 0..plan.func.blocks.len() {
             head.idle[b] = head.find_idle(plan, b);
         }
+        head.give_known_lanes(plan);
         head.leave_out_idle(plan);
         head.row = head.find_row(plan);
         Some(head)
@@ -296,8 +310,8 @@ impl Head {
                 None if self.bits < 20 => {
                     let bit = 1 << self.bits;
                     self.bits += 1;
-                    let (low, high, end) = (class.offset, class.offset, class.offset);
-                    self.groups.push(Group { key, from, low, high, end, bit, first: None });
+                    let at = class.offset;
+                    self.groups.push(Group { key, from, low: at, high: at, begin: at, end: at, bit, first: None });
                 }
                 None => {}
             }

@@ -322,8 +322,11 @@ impl Emit<'_> {
         }
     }
 
-    /// Whether a vector of a register holds nothing for lanes that wait elsewhere: that of one that lives in this block alone, or any where that is known.
+    /// Whether a vector of a register holds nothing for lanes that wait elsewhere: that of one that lives in this block alone, or any where that is known. (Gangs have vectors of their own.)
     fn is_unshared(&self, r: Reg, vector: u8) -> bool {
+        if self.going.is_some() {
+            return !self.places.is_own[r.idx()];
+        }
         let of_block = !self.places.is_own[r.idx()] && self.places.kept >> vector & 1 == 0;
         of_block || self.awaited.get(self.at.0).is_some_and(|held| held >> vector & 1 == 0)
     }

@@ -130,6 +130,14 @@ impl Window {
         unsafe { mprotect(as_ptr(start), as_len(end - start), MprotectFlags::READ | MprotectFlags::WRITE).is_ok() }
     }
 
+    /// Reads a byte of an open page, so that the host has one there.
+    pub(crate) fn touch(&self, at: u64) {
+        if (self.base..self.base + self.size).contains(&at) {
+            // SAFETY: the byte lies in this window, whose caller opened the page. Nobody needs its value.
+            let _ = unsafe { as_ptr(at).cast::<u8>().read_volatile() };
+        }
+    }
+
     /// Puts pages of a file at `start .. end`, from `offset` of it on, in place of what is there. The bounds are those of an open range, and the file is
     /// one that cannot shrink. Says whether the host did it.
     pub(crate) fn map(&self, start: u64, end: u64, file: BorrowedFd<'_>, offset: u64) -> bool {

@@ -243,7 +243,7 @@ impl Space {
             map: BTreeMap::new(),
             freed: BTreeMap::new(),
             free_slabs: Vec::new(),
-            next_slab: layout.shared.0,
+            next_slab: layout.shared.0 + PAGE,
             reserved: BTreeMap::new(),
             shared: Shared::default(),
         };
@@ -419,10 +419,13 @@ impl Space {
             return Ok((slab, local));
         }
         let slab = state.next_slab;
-        if slab + SLAB > self.layout.shared.1 || !self.window.open(slab, slab + SLAB_OPEN) {
+        // Lanes that take no part may be said to lie before it: hosts pass over them slowly where there is no page.
+        let before = slab - PAGE;
+        if slab + SLAB > self.layout.shared.1 || !self.window.open(before, slab + SLAB_OPEN) {
             state.local.ranges.give(local.0, local.1);
             return Err(NoRoom { bytes: SLAB_OPEN });
         }
+        self.window.touch(before);
         state.next_slab += SLAB;
         Ok((slab, local))
     }

@@ -15,7 +15,7 @@ use crate::alloc::{FIRST_VECTOR, Place, n_parts};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::flow::Way;
-use crate::head::Going;
+use crate::head::{Going, Table};
 use crate::turns::{Chosen, code as turns, place_of};
 use crate::values::{At, Src, is_wide, load_code, store_code};
 
@@ -333,7 +333,6 @@ impl Emit<'_> {
     }
 
     fn in_gang(&mut self, gang: &Gang, inst: &Inst, access: Option<&GangAccess>) -> Result<(), Refusal> {
-        let (b, i) = self.at;
         if self.head.as_ref().is_some_and(|h| h.has(inst)) {
             return Ok(());
         }
@@ -343,10 +342,22 @@ impl Emit<'_> {
         }
         if let Op::Count(count) = inst.op {
             if self.member == 0 {
-                self.count_in_gang(count, b, gang.warps);
+                self.count_in_gang(count, self.at.0, gang.warps);
             }
             return Ok(());
         }
+        if let (Some(table), Some(d)) = (self.table_of_merging(gang, inst), inst.dst.first()) {
+            let lanes = self.word_of_lanes(table);
+            self.set_masks_of(lanes, self.f.regs[d.idx()]);
+            self.in_part = true;
+        }
+        let done = self.inst_in_gang(gang, inst, access);
+        self.in_part = false;
+        done
+    }
+
+    fn inst_in_gang(&mut self, gang: &Gang, inst: &Inst, access: Option<&GangAccess>) -> Result<(), Refusal> {
+        let (b, i) = self.at;
         if matches!(inst.op, Op::Load { .. } | Op::Store { .. }) {
             if let Some((at, _)) = self.fixed_of_gang(inst) {
                 self.fixed_in_gang(inst, at);
@@ -396,16 +407,18 @@ impl Emit<'_> {
                     self.spread_part(*d, q, m.behind(e * x.size()), &x);
                 }
             }
-        } else if self.going == Some(Going::Known(1)) {
-            self.store_first(inst, &x, m);
-        } else {
-            self.store_one(inst, &x, m);
+            return;
+        }
+        match self.going {
+            Some(Going::Known(1)) => self.store_first(inst, &x, m),
+            Some(Going::Written(table)) => self.store_last_written(inst, &x, 1, table, |_, _| m),
+            Some(Going::Known(_)) | None => self.store_one(inst, &x, m),
         }
     }
 
     /// An access that is right in all lanes, for those that do it.
     fn tested_for(&mut self, inst: &Inst, g: &GangAccess) {
-        let (Some(Going::Written(table, _)), Op::Store { .. }) = (self.going, inst.op) else {
+        let (Some(Going::Written(table)), Op::Store { .. }) = (self.going, inst.op) else {
             self.tested(inst, &g.x, &g.runs, g.scalars, g.form);
             return;
         };
@@ -414,7 +427,8 @@ impl Emit<'_> {
             return;
         }
         if matches!(g.form, Form::Same | Form::Bands) {
-            self.store_last_written(inst, g, table);
+            let n = if g.form == Form::Same { 1 } else { n_parts(g.x.ty) };
+            self.store_last_written(inst, &g.x, n, table, |e, q| e.run_element(&g.x, &g.runs, 32 / n * q));
             return;
         }
         // A store under a mask without lanes is slow where nobody has touched memory.
@@ -430,10 +444,16 @@ impl Emit<'_> {
         self.hold_only(&before);
     }
 
-    /// A store of all lanes to one place, or of those of each part to one, for the lanes that the head wrote down: what the last of them has is written.
-    fn store_last_written(&mut self, inst: &Inst, g: &GangAccess, table: u32) {
-        let x = &g.x;
-        let n = if g.form == Form::Same { 1 } else { n_parts(x.ty) };
+    /// A store of all lanes to one place, or of those of each of `n` parts to one, for the lanes that the head wrote down: what the last of them has is written. `at` says
+    /// where, by part.
+    fn store_last_written(
+        &mut self,
+        inst: &Inst,
+        x: &Access,
+        n: usize,
+        table: Table,
+        mut at: impl FnMut(&mut Self, usize) -> Mem,
+    ) {
         let sources: Vec<Src> = inst.operands()[1..].iter().map(|v| self.clean_src(*v)).collect();
         let rows: Vec<u32> = sources.iter().map(|_| self.take_scratch(256)).collect();
         for (s, row) in sources.iter().zip(&rows) {
@@ -441,7 +461,7 @@ impl Emit<'_> {
         }
         let bytes = if is_wide(x.ty) { 8 } else { 4 };
         for q in 0..n {
-            let m = self.run_element(x, &g.runs, 32 / n * q);
+            let m = at(self, q);
             let skip = self.a.label();
             let lanes = self.word_of_lanes(table);
             self.load32(Register::EDX, lanes);
@@ -466,7 +486,7 @@ impl Emit<'_> {
 
     /// A store of a row for the lanes that the head wrote down: without a mask where these are all, since masked stores are slow on some hosts with AVX2 alone, and not at all
     /// where there are none: an address that nobody uses may lie in memory that nobody has touched, where a store without lanes takes hundreds of cycles.
-    fn store_where_written(&mut self, inst: &Inst, g: &GangAccess, table: u32) {
+    fn store_where_written(&mut self, inst: &Inst, g: &GangAccess, table: Table) {
         let s = self.clean_src(inst.src[1]);
         let (m, _) = self.part_of_run(&g.x, &g.runs, Form::Row, 0);
         let rows: Vec<Register> = (0..4).take(n_parts(g.x.ty)).map(|q| self.reg(&s, q.into(), 4 + q)).collect();

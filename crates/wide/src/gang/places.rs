@@ -75,7 +75,11 @@ impl Emit<'_> {
                     delayed.push(inst.dst[0]);
                     continue;
                 }
-                let reads: Vec<Reg> = inst.src.iter().filter_map(reg).filter(|r| !delayed.contains(r)).collect();
+                // Lanes that do not go keep what they have.
+                let keeps = way.meets.get(&b).map(|meet| (meet, &self.plan.facts.live.entry[*meet]));
+                let kept = inst.dst.iter().copied().filter(|d| keeps.is_some_and(|(_, live)| live.has(d.idx())));
+                let reads = inst.src.iter().filter_map(reg).filter(|r| !delayed.contains(r));
+                let reads: Vec<Reg> = reads.chain(kept).collect();
                 for r in reads.iter().filter(|r| self.is_in_vectors(**r)) {
                     lives.read(r.idx(), at, self.plan.facts.live.entry[first].has(r.idx()));
                 }

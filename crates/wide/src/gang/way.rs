@@ -41,6 +41,8 @@ pub(crate) struct Gang {
     pub(super) common: Vec<bool>,
     /// By block that only some lanes execute: those. The code is for all of them, but its stores.
     pub(super) going: FastMap<usize, Going>,
+    /// By such a block: the one where all lanes meet again.
+    pub(super) meets: FastMap<usize, usize>,
     /// By block and instruction that loads: the instruction that reads the value from memory.
     pub(super) folds: FastMap<(usize, usize), (usize, usize)>,
     /// By warp: where registers live at first.

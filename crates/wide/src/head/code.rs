@@ -387,7 +387,7 @@ impl Emit<'_> {
             if rises.is_some() {
                 self.ends_of_rise(head, x.short, failed);
             }
-            self.add_number(RAX, g.low);
+            self.add_number(RAX, g.begin);
             self.add_number(RCX, g.end);
             if !is_shared {
                 self.limits(&x);

@@ -12,7 +12,7 @@ use handloom_plan::Plan;
 use handloom_plan::access::AccessClass;
 use iced_x86::{Code, Register};
 
-use super::{FRAME_WORDS, Going, Guard, Head, Row, reg};
+use super::{FRAME_WORDS, Going, Guard, Head, Row, Table, reg};
 use crate::alloc::FIRST_VECTOR;
 use crate::asm::Mem;
 use crate::emit::*;
@@ -50,8 +50,8 @@ fn alike(plan: &Plan, src: &[Val]) -> Vec<(usize, u32)> {
     pieces
 }
 
-/// What a guard guards, if that is straight: blocks one after the other up to the one where all lanes meet, which reads nothing that they make.
-fn guarded(plan: &Plan, b: usize) -> Option<Vec<usize>> {
+/// What a guard guards, if that is straight: blocks one after the other, up to the one where all lanes meet.
+pub(super) fn guarded(plan: &Plan, b: usize) -> Option<(Vec<usize>, usize)> {
     let f = &plan.func;
     let Term::Branch { then, otherwise, .. } = f.blocks[b].term else { return None };
     let (low, high) = (then.idx().min(otherwise.idx()), then.idx().max(otherwise.idx()));
@@ -60,22 +60,25 @@ fn guarded(plan: &Plan, b: usize) -> Option<Vec<usize>> {
     while at != high {
         let block = &f.blocks[at];
         let Term::Jump(next) = block.term else { return None };
-        let lives = |d: &Reg| plan.facts.live.entry[high].has(d.idx());
-        if at <= b
-            || next.idx() <= at
-            || plan.facts.cfg.preds[at].len() != 1
-            || block.insts.iter().flat_map(|i| &i.dst).any(lives)
-        {
+        if at <= b || next.idx() <= at || plan.facts.cfg.preds[at].len() != 1 {
             return None;
         }
         blocks.push(at);
         at = next.idx();
     }
-    (!blocks.is_empty()).then_some(blocks)
+    (!blocks.is_empty()).then_some((blocks, high))
+}
+
+/// The same where nothing behind reads what these blocks make.
+fn guarded_alone(plan: &Plan, b: usize) -> Option<Vec<usize>> {
+    let (blocks, meet) = guarded(plan, b)?;
+    let lives = |d: &Reg| plan.facts.live.entry[meet].has(d.idx());
+    let made = blocks.iter().flat_map(|x| &plan.func.blocks[*x].insts).flat_map(|i| &i.dst);
+    (!made.into_iter().any(lives)).then_some(blocks)
 }
 
 /// Whether what is guarded is done where the condition holds.
-fn is_done_if_true(f: &Function, b: usize) -> bool {
+pub(super) fn is_done_if_true(f: &Function, b: usize) -> bool {
     matches!(f.blocks[b].term, Term::Branch { then, otherwise, .. } if then < otherwise)
 }
 
@@ -83,23 +86,34 @@ impl Head {
     /// Whether what a block guards is short.
     pub(super) fn guards_little(plan: &Plan, b: usize) -> bool {
         let n = |b: &usize| plan.func.blocks[*b].insts.len();
-        guarded(plan, b).is_some_and(|of| of.iter().map(n).sum::<usize>() <= SHORT)
+        guarded_alone(plan, b).is_some_and(|of| of.iter().map(n).sum::<usize>() <= SHORT)
     }
 
     /// Words for the lanes that guards let go on.
     pub(super) fn give_lanes(&mut self, plan: &Plan) {
-        let threads = plan.facts.shape.ntid.iter().product::<u32>();
-        let fits = threads.is_multiple_of(32) && (2..=MOST_WARPS).contains(&(threads / 32));
+        let fits = Head::has_tables(plan);
         for b in 0..plan.func.blocks.len() {
             let Some(guard) = self.guards[b].filter(|_| fits && self.bits < 31) else { continue };
             let kinds: Option<Vec<By>> = self.comparisons(plan, b, guard).map(|i| self.by(plan, i)).collect();
             let by_lanes = |k: &[By]| k.contains(&By::Lanes) || Head::guards_little(plan, b);
             if kinds.is_some_and(|k| by_lanes(&k) && k.len() <= MOST_COMPARISONS) && guarded(plan, b).is_some() {
-                self.guards[b] = Some(Guard { lanes: Some((FRAME_WORDS + 8 * self.words, 1 << self.bits)), ..guard });
-                self.bits += 1;
-                self.words += 8;
+                self.give_table(b, guard, false);
             }
         }
+    }
+
+    /// Whether the lanes of all warps of a CTA have room in a table.
+    pub(super) fn has_tables(plan: &Plan) -> bool {
+        let threads = plan.facts.shape.ntid.iter().product::<u32>();
+        threads.is_multiple_of(32) && (2..=MOST_WARPS).contains(&(threads / 32))
+    }
+
+    /// Words for the lanes that a guard lets go on.
+    pub(super) fn give_table(&mut self, b: usize, guard: Guard, is_known: bool) {
+        let table = Table { words: FRAME_WORDS + 8 * self.words, bit: 1 << self.bits, is_known };
+        self.guards[b] = Some(Guard { lanes: Some(table), ..guard });
+        self.bits += 1;
+        self.words += 8;
     }
 
     /// Accesses of a block that constants keep all but the first warps from reach less far than those of all warps.
@@ -109,21 +123,27 @@ impl Head {
         let mut idle = vec![0; f.blocks.len()];
         for b in 0..f.blocks.len() {
             let active = self.most_active(f, b).filter(|n| *n < n_warps && self.n_active(plan, b) == Some(*n));
-            let blocks = active.and_then(|n| Some((n, guarded(plan, b)?)));
+            let blocks = active.and_then(|n| Some((n, guarded(plan, b)?.0)));
             blocks.iter().flat_map(|(n, of)| of.iter().map(move |x| (n, x))).for_each(|(n, x)| idle[*x] = n_warps - n);
         }
+        let tables = self.tables_of_blocks(plan);
         let mut groups = std::mem::take(&mut self.groups);
         for g in &mut groups {
             let step = self.number[g.key.0.idx()].filter(|n| *n > 0 && self.linear[g.key.0.idx()].is_some());
+            let reach = self.reach_of_lanes(plan, g);
             let of_group = |class: &AccessClass| {
                 class.address == Val::Reg(g.key.0)
                     && (class.space, class.kind, class.bytes()) == (g.key.1, g.key.2, g.key.3)
             };
-            let offsets = f.blocks.iter().zip(&idle).flat_map(|(block, idle)| {
+            let ends = f.blocks.iter().enumerate().flat_map(|(b, block)| {
+                let by = reach.as_ref().zip(tables[b].as_ref()).and_then(|(reach, lanes)| reach.of(lanes));
+                let (up, down) = by.unwrap_or((0, step.unwrap_or(0) * idle[b] as i64));
                 let classes = block.insts.iter().filter_map(AccessClass::of).filter(&of_group);
-                classes.map(|c| c.offset - step.unwrap_or(0) * *idle as i64)
+                classes.map(move |c| (c.offset + up, c.offset - down))
             });
-            g.end = offsets.max().map_or(g.high, |end| end.min(g.high));
+            let ends: Vec<(i64, i64)> = ends.collect();
+            g.begin = ends.iter().map(|e| e.0).min().map_or(g.low, |begin| begin.max(g.low));
+            g.end = ends.iter().map(|e| e.1).max().map_or(g.high, |end| end.min(g.high));
         }
         self.groups = groups;
     }
@@ -149,14 +169,16 @@ impl Head {
         }
     }
 
-    /// The lanes that do what the guard of a block guards, with the blocks of that; none of these where all lanes do. `is_start`: the warps are those that do something in a turn from the block.
-    pub(crate) fn going(&self, plan: &Plan, b: usize, is_start: bool) -> Option<(Going, Vec<usize>)> {
+    /// The lanes that do what the guard of a block guards, with the blocks of that, and the one where all lanes meet; none of these where all lanes do. `is_start`: the warps are those that do something in a turn from the block.
+    pub(crate) fn going(&self, plan: &Plan, b: usize, is_start: bool) -> Option<(Going, Vec<usize>, usize)> {
         let known = self.known_lanes(plan, b).filter(|_| is_start);
         if known == Some(u32::MAX) {
-            return Some((Going::Known(u32::MAX), Vec::new()));
+            return Some((Going::Known(u32::MAX), Vec::new(), b));
         }
-        let written = || self.guards[b]?.lanes.map(|(word, bit)| Going::Written(word, bit));
-        Some((known.map(Going::Known).or_else(written)?, guarded(plan, b)?))
+        let (blocks, meet) = guarded(plan, b)?;
+        let known = known.filter(|_| guarded_alone(plan, b).is_some()).map(Going::Known);
+        let written = || self.guards[b]?.lanes.map(Going::Written);
+        Some((known.or_else(written)?, blocks, meet))
     }
 
     /// How many warps do something in turns that start at a block, if constants say so.
@@ -196,12 +218,16 @@ impl Head {
 
 impl Emit<'_> {
     /// Sets the bits of a guard, and writes down which lanes of each warp do what it guards.
-    pub(super) fn decide_lanes(&mut self, head: &Head, b: usize, guard: Guard, (table, bit): (u32, u32)) {
+    pub(super) fn decide_lanes(&mut self, head: &Head, b: usize, guard: Guard, table: Table) {
         let f = self.f;
         let insts = &f.blocks[b].insts[guard.from..];
         let is_done = is_done_if_true(f, b);
         let differs = |row: &&Row| insts.iter().flat_map(|i| &i.src).filter_map(|v| reg(*v)).any(|r| row.step(r) != 0);
         let end = self.a.label();
+        if table.is_known {
+            self.write_known_lanes(head, b, table);
+            return;
+        }
         if let Some(row) = head.row.as_ref().filter(differs) {
             // For several CTAs at once only what holds in all lanes of them or in none is known.
             let alone = self.a.label();
@@ -217,7 +243,7 @@ impl Emit<'_> {
             self.a.imm(Code::And_rm32_imm32, EAX, 1);
             self.a.op1(Code::Neg_rm32, EAX);
             self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(0), EAX);
-            self.write_lanes(table, bit);
+            self.write_lanes(table);
             self.a.jump(Code::Jmp_rel32_64, end);
             self.a.bind(alone);
         }
@@ -256,15 +282,15 @@ impl Emit<'_> {
         }
         let flips = self.constant(Ty::B32, if is_done { 0 } else { u64::from(u32::MAX) });
         self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(0), vector(cond), flips);
-        self.write_lanes(table, bit);
+        self.write_lanes(table);
         self.a.end_instruction(0);
         self.a.bind(end);
     }
 
     /// Vector 0 is what all warps' lanes are.
-    fn write_lanes(&mut self, table: u32, bit: u32) {
-        self.a.store(Code::EVEX_Vmovdqu32_zmmm512_k1z_zmm, ctx(table), zmm(0), ALL);
-        self.a.imm(Code::Or_rm32_imm32, Register::R15D, bit.cast_signed());
+    pub(super) fn write_lanes(&mut self, table: Table) {
+        self.a.store(Code::EVEX_Vmovdqu32_zmmm512_k1z_zmm, ctx(table.words), zmm(0), ALL);
+        self.a.imm(Code::Or_rm32_imm32, Register::R15D, table.bit.cast_signed());
     }
 
     /// Where a comparison holds: a word of lanes for each warp.
@@ -331,10 +357,10 @@ impl Emit<'_> {
     }
 
     /// The word of the lanes of the warp that the head wrote down. Clobbers `rax`, which the place goes by.
-    pub(crate) fn word_of_lanes(&mut self, table: u32) -> Mem {
+    pub(crate) fn word_of_lanes(&mut self, table: Table) -> Mem {
         self.load32(EAX, warp(std::mem::offset_of!(handloom_plan::abi::WarpCtx, warp)));
         self.a.imm8(Code::Shl_rm32_imm8, EAX, 2);
-        ctx(table).plus(RAX)
+        ctx(table.words).plus(RAX)
     }
 
     /// Mask registers of the lanes of a warp that do what is guarded, from its word.

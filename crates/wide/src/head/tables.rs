@@ -1,0 +1,127 @@
+//! Guards of thread numbers and constants: which lanes of each warp go on is known when code is made.
+//!
+//! # The model
+//! A step of a scan reads what stands some elements before, in the threads that have so many before them. What such a guard guards is done under the masks of these lanes, and the head asks
+//! of its accesses only what is right for them: the lowest address is that of the first lane that goes. So an access for other lanes may lie anywhere.
+
+use handloom_ir::num::eval;
+use handloom_ir::simt::{Op, Pure, Val};
+use handloom_ir::types::Ty;
+use handloom_plan::Plan;
+
+use super::lanes::{guarded, is_done_if_true};
+use super::{Group, Guard, Head, Table, reg};
+use crate::emit::*;
+use crate::values::load_code;
+
+/// The distances of all lanes of a CTA from the first one, in a value.
+pub(super) struct Reach {
+    places: Vec<[i64; 32]>,
+}
+
+impl Reach {
+    /// How far the lowest of some lanes, by warp, is above the lowest of all, and the highest below the highest. `None` where there are none.
+    pub(super) fn of(&self, lanes: &[u32]) -> Option<(i64, i64)> {
+        let all = || self.places.iter().flatten().copied();
+        let some = || {
+            let of_warp = |(places, lanes): (&[i64; 32], &u32)| {
+                let lanes = *lanes;
+                let places = *places;
+                (0..32).filter(move |l| lanes >> l & 1 == 1).map(move |l| places[l])
+            };
+            self.places.iter().zip(lanes).flat_map(of_warp)
+        };
+        Some((some().min()? - all().min()?, all().max()? - some().max()?))
+    }
+}
+
+impl Head {
+    /// The lanes of each warp in which a guard lets go on, if the shape of the launch decides it.
+    fn known_table(&self, plan: &Plan, b: usize, guard: Guard) -> Option<Vec<u32>> {
+        let insts = &plan.func.blocks[b].insts[guard.from..];
+        let n_warps = plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32) as usize;
+        let value = |v: Val, warp: usize, lane: usize| match v {
+            Val::Imm(x, ty) => Some(x & ty.mask()),
+            Val::Reg(r) => {
+                let (base, step) = self.courses[r.idx()].filter(|c| !c.by_cta)?.known?;
+                let shape = plan.facts.class[r.idx()].shape().filter(|s| s.groups() == 1)?;
+                let x = base + step * warp as i64 + shape.delta(lane) - shape.delta(0);
+                Some(x.cast_unsigned() & plan.func.regs[r.idx()].mask())
+            }
+        };
+        let mut tables: Vec<Vec<u32>> = Vec::new();
+        for inst in insts {
+            let of = |i: usize| {
+                let v = inst.src.get(i)?;
+                tables.get(insts.iter().position(|x| reg(*v).is_some_and(|r| x.dst.contains(&r)))?)
+            };
+            let table: Option<Vec<u32>> = (0..n_warps)
+                .map(|w| match inst.op {
+                    Op::Pure(op @ Pure::ICmp(..)) => (0..32).try_fold(0, |lanes, l| {
+                        let src = [value(inst.src[0], w, l)?, value(inst.src[1], w, l)?];
+                        Some(lanes | (eval(op, &src)[0] as u32 & 1) << l)
+                    }),
+                    Op::Pure(Pure::And(Ty::P)) => Some(of(0)?[w] & of(1)?[w]),
+                    Op::Pure(Pure::Or(Ty::P)) => Some(of(0)?[w] | of(1)?[w]),
+                    Op::Pure(Pure::Not(Ty::P)) => Some(!of(0)?[w]),
+                    _ => None,
+                })
+                .collect();
+            tables.push(table?);
+        }
+        let cond = insts.iter().position(|x| x.dst.contains(&guard.cond))?;
+        let holds = tables.swap_remove(cond);
+        let goes = |lanes: u32| if is_done_if_true(&plan.func, b) { lanes } else { !lanes };
+        Some(holds.into_iter().map(goes).collect())
+    }
+
+    /// Words for the lanes that such guards let go on, but those at the start of a turn that leave whole warps nothing to do: see `lanes`.
+    pub(super) fn give_known_lanes(&mut self, plan: &Plan) {
+        for b in 0..plan.func.blocks.len() {
+            let is_open = |g: &Guard| g.lanes.is_none() && self.bits < 31 && Head::has_tables(plan);
+            let Some(guard) = self.guards[b].filter(|g| self.idle[b].is_none() && is_open(g)) else { continue };
+            let parts = |lanes: &[u32]| lanes.iter().any(|l| *l != lanes[0] || !matches!(*l, 0 | u32::MAX));
+            if guarded(plan, b).is_some() && self.known_table(plan, b, guard).is_some_and(|lanes| parts(&lanes)) {
+                self.give_table(b, guard, true);
+            }
+        }
+    }
+
+    /// By block: the lanes of each warp that may execute it, where such a guard says so.
+    pub(super) fn tables_of_blocks(&self, plan: &Plan) -> Vec<Option<Vec<u32>>> {
+        let mut tables = vec![None; plan.func.blocks.len()];
+        for b in 0..plan.func.blocks.len() {
+            let guard = self.guards[b].filter(|g| g.lanes.is_some_and(|t| t.is_known));
+            let of = guard.and_then(|guard| Some((guarded(plan, b)?.0, self.known_table(plan, b, guard)?)));
+            if let Some((blocks, table)) = of {
+                blocks.into_iter().for_each(|x| tables[x] = Some(table.clone()));
+            }
+        }
+        tables
+    }
+
+    /// Where lanes find the elements of a group of accesses, if they stand next to each other in a warp and a constant says how far it is to the next warp.
+    pub(super) fn reach_of_lanes(&self, plan: &Plan, g: &Group) -> Option<Reach> {
+        let r = g.key.0;
+        let step = if self.same[r.idx()].is_some() { 0 } else { self.linear[r.idx()].and(self.number[r.idx()])? };
+        let shape = plan.facts.class[r.idx()].shape()?;
+        let is_row = shape.groups() == 1 && (0..32).all(|l| shape.delta(l) - shape.delta(0) == l as i64 * g.key.3);
+        if g.from != r || !is_row || g.key.3 < 4 {
+            return None;
+        }
+        let n_warps = i64::from(plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32));
+        let of_warp = |w: i64| std::array::from_fn(|l| step * w + shape.delta(l));
+        Some(Reach { places: (0..n_warps).map(of_warp).collect() })
+    }
+}
+
+impl Emit<'_> {
+    /// Writes down the lanes that such a guard lets go on.
+    pub(super) fn write_known_lanes(&mut self, head: &Head, b: usize, table: Table) {
+        let Some(lanes) = head.guards[b].and_then(|g| head.known_table(self.plan, b, g)) else { return };
+        let words: Vec<u64> = (0..16).map(|w| lanes.get(w).map_or(0, |l| u64::from(*l))).collect();
+        let c = self.lanes_constant(Ty::B32, &words);
+        self.a.op2(load_code(Ty::B32), zmm(0), c);
+        self.write_lanes(table);
+    }
+}
