@@ -367,6 +367,8 @@ impl Emit<'_> {
                             }
                             way.meets.extend(blocks.iter().map(|x| (*x, meet)));
                             way.going.extend(blocks.into_iter().map(|x| (x, going)));
+                        } else if self.head.as_ref().is_some_and(|h| h.always_parts(self.plan, b)) {
+                            return None;
                         } else {
                             way.bits |= if low { guard.bits.0 } else { guard.bits.1 };
                         }

@@ -303,7 +303,7 @@ impl Emit<'_> {
 
     /// `1 / sqrt(a)` of the `.f64` in vector 1, which was a `.f32`; the vector that holds it.
     ///
-    /// The instruction that guesses is right to 2^-14, each of two steps by Newton squares that, times 1.5, and what they round adds less than 2^-52.6:
+    /// The instruction that guesses is right to 2^-14, each of two steps by Newton squares that, times 1.5, and what they round adds less than 2^-52.4:
     /// together less than 2^-52. A root and a quotient, as `num` makes them, err by less than 2^-52 too. No root of a `.f32` is nearer than 2^-51.8 to the
     /// middle between two others, so all three round to the same one.
     fn inverse_root_double(&mut self) -> Register {

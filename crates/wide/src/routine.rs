@@ -4,6 +4,7 @@ use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::abi::{EvalSite, Loc, Routine};
 use handloom_plan::analysis::classes::Class;
+use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use crate::alloc::{Place, n_parts};
@@ -30,8 +31,11 @@ impl Emit<'_> {
             At::Imm(x) => Loc::Imm(x),
             At::Row(at) if !s.odd => row(s.ty, at),
             At::Flags(at) => Loc::Row32(at),
-            At::Words(shape, at) if !s.odd && shape.is_uniform() && at < FRAME_WORDS => Loc::Scalar(at),
-            At::Words(shape, at) if !s.odd && at < FRAME_WORDS => Loc::Shaped { at, shape, bits: s.ty.bits() as u8 },
+            At::Words(shape, at) if !s.odd => {
+                let at = self.words_in_context(shape, at);
+                let bits = s.ty.bits() as u8;
+                if shape.is_uniform() { Loc::Scalar(at) } else { Loc::Shaped { at, shape, bits } }
+            }
             _ => {
                 let at = self.take_scratch(row_bytes(s.ty));
                 self.put_row(&s, at);
@@ -49,14 +53,34 @@ impl Emit<'_> {
         let s = self.src(v);
         match s.at {
             At::Row(at) => Loc::Row32(at),
-            At::Words(shape, at) if shape.is_uniform() && at < FRAME_WORDS => Loc::Linear { at, stride: 0, bits: 32 },
-            At::Words(shape, at) if !s.odd && at < FRAME_WORDS => Loc::Shaped { at, shape, bits: 32 },
+            At::Words(shape, at) if !s.odd || shape.is_uniform() => {
+                let at = self.words_in_context(shape, at);
+                if shape.is_uniform() {
+                    Loc::Linear { at, stride: 0, bits: 32 }
+                } else {
+                    Loc::Shaped { at, shape, bits: 32 }
+                }
+            }
             _ => {
                 let at = self.take_scratch(128);
                 self.put_row(&s, at);
                 Loc::Row32(at)
             }
         }
+    }
+
+    /// Where the context has the words of a shape: a routine does not see those of the stack. Clobbers `rax`.
+    fn words_in_context(&mut self, shape: Shape, at: u32) -> u32 {
+        if at < FRAME_WORDS {
+            return at;
+        }
+        let n = shape.groups() as u32;
+        let to = self.take_scratch(8 * n);
+        for g in 0..n {
+            self.load64(RAX, ctx(at + 8 * g));
+            self.store64(ctx(to + 8 * g), RAX);
+        }
+        to
     }
 
     /// Writes all lanes of a source to a row.

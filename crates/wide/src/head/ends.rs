@@ -112,7 +112,22 @@ impl Head {
             };
             if holds { r.bit } else { 0 }
         };
-        Some(rules(cmp).iter().fold(0, |m, r| m | bit(r)))
+        match cmp {
+            Cmp::Eq if (a.0, a.1) == (b.1, b.0) => Some(1),
+            Cmp::Ne if (a.0, a.1) == (b.1, b.0) => Some(2),
+            _ => Some(rules(cmp).iter().fold(0, |m, r| m | bit(r))),
+        }
+    }
+
+    /// Whether the shape of the launch alone says that the predicate of a guard holds in some lanes of each CTA and in others not: a way that rests on either is never gone.
+    pub(crate) fn always_parts(&self, plan: &Plan, b: usize) -> bool {
+        let Some(guard) = self.guards[b] else { return false };
+        match &plan.func.blocks[b].insts[guard.from..] {
+            [inst] if let Op::Pure(Pure::ICmp(cmp, int)) = inst.op => {
+                self.known_comparison(plan, inst, cmp, int) == Some(0)
+            }
+            _ => false,
+        }
     }
 
     /// How many warps from the first one on do something, if the shape of the launch decides it: see [`Idle`].
