@@ -1,0 +1,192 @@
+//! Which grids of a family touched the same memory without order between them: a grid, those that its threads launch, and what they copy and fill.
+//!
+//! The rules are those of the *CUDA C++ Programming Guide* (dynamic parallelism). What a thread did and knew when it gave a stream work comes before that work,
+//! what it does later does not, since nothing on the device waits for work of a stream. Works come in the order of streams and events, those of the tail stream
+//! after all others and after the grid itself. A work is over when all works are that its threads gave.
+//!
+//! As with streams of the host, two whose threads may tell each other something by strong accesses are not told. May be missed: accesses to memory that
+//! kernels allocate, and all with work that was forgotten because there was too much of it.
+
+use std::sync::Arc;
+
+use handloom_audit::{Audit, Before};
+use handloom_interp::CtaEnv;
+
+use crate::children::{Order, Work};
+use crate::finding::{Finding, Footprint, FoundAt, FoundIn, Touched, conflicts};
+use crate::memory::Rows;
+use crate::module::ModuleInner;
+use crate::trap::found;
+
+/// Most ranges that are remembered. The oldest works are forgotten first.
+const MOST: usize = 1 << 20;
+
+/// In units of so many bytes a work is held against the grid that gave it.
+const PAGE: u64 = 4096;
+
+/// A grid or a work, by its number in the family.
+pub(super) type Number = usize;
+
+/// What is known of a grid whose threads gave streams work.
+#[derive(Debug)]
+pub(super) struct Parent {
+    /// What its threads did.
+    pub(super) audit: Box<Audit>,
+    pub(super) module: Arc<ModuleInner>,
+    pub(super) env: CtaEnv,
+}
+
+/// A grid, a copy or a fill.
+struct Member {
+    /// The grid whose thread gave it.
+    of: Option<Number>,
+    order: Order,
+    touched: Arc<Footprint>,
+    parent: Option<Parent>,
+    works: Vec<Number>,
+}
+
+/// The launch of the host and all below it.
+#[derive(Default)]
+pub(super) struct Family {
+    members: Vec<Member>,
+    ranges: usize,
+    /// So many of the first members are forgotten.
+    n_forgotten: usize,
+}
+
+/// Two accesses that nothing orders.
+pub(super) struct Pair {
+    pub(super) first: Touched,
+    pub(super) second: Touched,
+    /// The first one was done by a grid above the second one; else by another work.
+    pub(super) is_above: bool,
+}
+
+impl Family {
+    /// The launch of the host.
+    pub(super) fn new(touched: Arc<Footprint>, parent: Option<Parent>) -> Family {
+        let root = Member { of: None, order: Order::default(), touched, parent, works: Vec::new() };
+        Family { members: vec![root], ..Family::default() }
+    }
+
+    /// A work has run that a thread of a grid gave. Its number, and what nothing orders with it.
+    pub(super) fn add(
+        &mut self,
+        of: Number,
+        order: Order,
+        touched: Arc<Footprint>,
+        parent: Option<Parent>,
+    ) -> (Number, Vec<Pair>) {
+        let number = self.members.len();
+        let mut pairs = Vec::new();
+        // The grids above it, each with the work on the way there: at first the one that has no number yet.
+        let (mut above, mut way, mut below) = (Some(of), number, &order);
+        while let Some(grid) = above {
+            let member = &self.members[grid];
+            if let (Some(before), Some(parent)) = (&below.before, &member.parent) {
+                pairs.extend(with_parent(parent, before, below, &touched));
+            }
+            for work in member.works.iter().filter(|work| **work != way) {
+                if !below.is_after(&self.members[*work].order) {
+                    self.with_works(*work, &touched, &mut pairs);
+                }
+            }
+            (above, way, below) = (member.of, grid, &member.order);
+        }
+        self.ranges += touched.len();
+        self.members.push(Member { of: Some(of), order, touched, parent, works: Vec::new() });
+        self.members[of].works.push(number);
+        self.forget();
+        (number, pairs)
+    }
+
+    /// What nothing orders of something and a work with all works below it.
+    fn with_works(&self, work: Number, touched: &Footprint, pairs: &mut Vec<Pair>) {
+        let Member { touched: other, works, .. } = &self.members[work];
+        let both = conflicts(other.ranges(), touched.ranges());
+        pairs.extend(both.into_iter().map(|(a, b)| Pair { first: a.clone(), second: b.clone(), is_above: false }));
+        works.iter().for_each(|below| self.with_works(*below, touched, pairs));
+    }
+
+    fn forget(&mut self) {
+        while self.ranges > MOST && self.n_forgotten + 1 < self.members.len() {
+            let oldest = &mut self.members[self.n_forgotten];
+            self.ranges -= oldest.touched.len();
+            (oldest.touched, oldest.parent) = (Arc::default(), None);
+            self.n_forgotten += 1;
+        }
+    }
+
+    /// A copy or a fill that a thread of a grid gave, as what it touches.
+    pub(super) fn touched_by(&self, of: Number, work: &Work, order: &Order) -> Arc<Footprint> {
+        let (Some(parent), Some(before)) = (&self.members[of].parent, &order.before) else { return Arc::default() };
+        let rows = |rows: Rows, (width, height): (u64, u64), writes: bool| {
+            let does = if writes { "write" } else { "read" };
+            let at = found::work_at(&before.place, does, &parent.module, &parent.env);
+            let (height, bytes) = if rows.pitch == width { (1, width * height) } else { (height, width) };
+            let of_row = move |row| Touched::by_call(rows.address + row * rows.pitch, bytes, writes, &at);
+            (0..height).filter(move |_| bytes > 0).map(of_row)
+        };
+        let all: Vec<Touched> = match *work {
+            Work::Launch(_) => Vec::new(),
+            Work::Copy { to, from, width, height } => {
+                rows(to, (width, height), true).chain(rows(from, (width, height), false)).collect()
+            }
+            Work::Fill { to, width, height, .. } => rows(to, (width, height), true).collect(),
+        };
+        Arc::new(Footprint::of(all))
+    }
+
+    /// All that the family touched.
+    pub(super) fn touched(&self) -> Arc<Footprint> {
+        let all = self.members.iter().flat_map(|member| member.touched.ranges().iter().cloned());
+        Arc::new(Footprint::of(all.collect()))
+    }
+}
+
+/// What nothing orders of a grid and a work below it.
+fn with_parent(parent: &Parent, before: &Before, order: &Order, touched: &Footprint) -> Vec<Pair> {
+    if order.is_after_all() {
+        return Vec::new();
+    }
+    let mut near: Vec<(u64, u64)> = Vec::new();
+    for range in touched.ranges() {
+        let (from, end) = (range.address & !(PAGE - 1), (range.address + range.bytes).next_multiple_of(PAGE));
+        match near.last_mut().filter(|(_, last)| from <= *last) {
+            Some((_, last)) => *last = end.max(*last),
+            None => near.push((from, end)),
+        }
+    }
+    let beside = parent.audit.touched_beside(before, &near);
+    let mut beside = found::touched(&beside, &parent.module, &parent.env);
+    beside.sort_by_key(|t| t.address);
+    let both = conflicts(&beside, touched.ranges());
+    both.into_iter().map(|(a, b)| Pair { first: a.clone(), second: b.clone(), is_above: true }).collect()
+}
+
+impl Pair {
+    /// The finding of it. `data`: names bytes of memory.
+    pub(super) fn finding(&self, data: impl FnOnce(u64, u64) -> FoundIn) -> Finding {
+        let Pair { first: a, second: b, is_above } = self;
+        let start = a.address.max(b.address);
+        let data = data(start, (a.address + a.bytes).min(b.address + b.bytes) - start);
+        let (who, other, fix) = match is_above {
+            true => (
+                "by a grid",
+                "by a grid or a copy that it began",
+                "begin it after that, or in the tail stream (`cudaStreamTailLaunch`)",
+            ),
+            false => (
+                "by a grid or a copy of the device",
+                "by another one",
+                "give both to one stream, or let one stream wait for an event of the other one",
+            ),
+        };
+        let (does, does_other) = (a.at.does, b.at.does);
+        let message =
+            format!("nothing orders the {does} of {}+{} {who} and its {does_other} {other}", data.what, data.offset);
+        let places = (FoundAt::clone(&a.at), Some(FoundAt::clone(&b.at)));
+        Finding { fix: Some(fix), ..Finding::new("race", "unordered", message, places, data) }
+    }
+}
