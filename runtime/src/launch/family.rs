@@ -104,8 +104,7 @@ impl Family {
     /// What nothing orders of something and a work with all works below it.
     fn with_works(&self, work: Number, touched: &Footprint, pairs: &mut Vec<Pair>) {
         let Member { touched: other, works, .. } = &self.members[work];
-        let both = conflicts(other.ranges(), touched.ranges());
-        pairs.extend(both.into_iter().map(|(a, b)| Pair { first: a.clone(), second: b.clone(), is_above: false }));
+        pairs.extend(pairs_of(other.ranges(), touched.ranges(), false));
         works.iter().for_each(|below| self.with_works(*below, touched, pairs));
     }
 
@@ -161,8 +160,30 @@ fn with_parent(parent: &Parent, before: &Before, order: &Order, touched: &Footpr
     let beside = parent.audit.touched_beside(before, &near);
     let mut beside = found::touched(&beside, &parent.module, &parent.env);
     beside.sort_by_key(|t| t.address);
-    let both = conflicts(&beside, touched.ranges());
-    both.into_iter().map(|(a, b)| Pair { first: a.clone(), second: b.clone(), is_above: true }).collect()
+    pairs_of(&beside, touched.ranges(), true)
+}
+
+/// What of two lists is in each other's way. A read of bytes that its grid writes too, in the way of the same write, says nothing more: an audit has forgotten
+/// it where the write came later, and who knew before the grid ran what it touches has not.
+fn pairs_of(a: &[Touched], b: &[Touched], is_above: bool) -> Vec<Pair> {
+    let all = conflicts(a, b);
+    let both =
+        |(x, y): &(&Touched, &Touched)| (x.address.max(y.address), (x.address + x.bytes).min(y.address + y.bytes));
+    let mut written: Vec<(u64, u64)> = all.iter().filter(|(x, y)| x.writes && y.writes).map(both).collect();
+    written.sort_unstable();
+    written.dedup_by(|next, last| {
+        let goes_on = next.0 <= last.1;
+        last.1 = if goes_on { last.1.max(next.1) } else { last.1 };
+        goes_on
+    });
+    let is_written = |(from, end): (u64, u64)| {
+        let near = written.partition_point(|(start, _)| *start <= from);
+        near.checked_sub(1).is_some_and(|i| end <= written[i].1)
+    };
+    all.into_iter()
+        .filter(|pair| pair.0.writes && pair.1.writes || !is_written(both(pair)))
+        .map(|(a, b)| Pair { first: a.clone(), second: b.clone(), is_above })
+        .collect()
 }
 
 impl Pair {
