@@ -42,14 +42,37 @@ struct Member {
     of: Option<Number>,
     order: Order,
     touched: Arc<Footprint>,
+    reach: Reach,
     parent: Option<Parent>,
     works: Vec<Number>,
+}
+
+/// From where to where something touches memory, and writes it. Most works are seen by that to be in nobody's way.
+#[derive(Clone, Copy)]
+struct Reach {
+    all: (u64, u64),
+    written: (u64, u64),
+}
+
+impl Reach {
+    fn of(touched: &Footprint) -> Reach {
+        let joined = |(from, end): (u64, u64), t: &Touched| (from.min(t.address), end.max(t.address + t.bytes));
+        let all = touched.ranges().iter().fold((u64::MAX, 0), joined);
+        Reach { all, written: touched.ranges().iter().filter(|t| t.writes).fold((u64::MAX, 0), joined) }
+    }
+
+    fn meets(&self, other: &Reach) -> bool {
+        let do_meet = |a: (u64, u64), b: (u64, u64)| a.0 < b.1 && b.0 < a.1;
+        do_meet(self.written, other.all) || do_meet(self.all, other.written)
+    }
 }
 
 /// The launch of the host and all below it.
 #[derive(Default)]
 pub(super) struct Family {
     members: Vec<Member>,
+    /// The grids of which works may still come, each below the one before it: of the others nobody asks what their threads did.
+    open: Vec<Number>,
     ranges: usize,
     /// So many of the first members are forgotten.
     n_forgotten: usize,
@@ -66,8 +89,9 @@ pub(super) struct Pair {
 impl Family {
     /// The launch of the host.
     pub(super) fn new(touched: Arc<Footprint>, parent: Option<Parent>) -> Family {
-        let root = Member { of: None, order: Order::default(), touched, parent, works: Vec::new() };
-        Family { members: vec![root], ..Family::default() }
+        let reach = Reach::of(&touched);
+        let root = Member { of: None, order: Order::default(), touched, reach, parent, works: Vec::new() };
+        Family { members: vec![root], open: vec![0], ..Family::default() }
     }
 
     /// A work has run that a thread of a grid gave. Its number, and what nothing orders with it.
@@ -78,8 +102,11 @@ impl Family {
         touched: Arc<Footprint>,
         parent: Option<Parent>,
     ) -> (Number, Vec<Pair>) {
-        let number = self.members.len();
+        let (number, reach) = (self.members.len(), Reach::of(&touched));
         let mut pairs = Vec::new();
+        while let Some(done) = self.open.pop_if(|last| *last != of) {
+            self.members[done].parent = None;
+        }
         // The grids above it, each with the work on the way there: at first the one that has no number yet.
         let (mut above, mut way, mut below) = (Some(of), number, &order);
         while let Some(grid) = above {
@@ -89,23 +116,26 @@ impl Family {
             }
             for work in member.works.iter().filter(|work| **work != way) {
                 if !below.is_after(&self.members[*work].order) {
-                    self.with_works(*work, &touched, &mut pairs);
+                    self.with_works(*work, (&touched, &reach), &mut pairs);
                 }
             }
             (above, way, below) = (member.of, grid, &member.order);
         }
         self.ranges += touched.len();
-        self.members.push(Member { of: Some(of), order, touched, parent, works: Vec::new() });
+        self.open.push(number);
+        self.members.push(Member { of: Some(of), order, touched, reach, parent, works: Vec::new() });
         self.members[of].works.push(number);
         self.forget();
         (number, pairs)
     }
 
     /// What nothing orders of something and a work with all works below it.
-    fn with_works(&self, work: Number, touched: &Footprint, pairs: &mut Vec<Pair>) {
-        let Member { touched: other, works, .. } = &self.members[work];
-        pairs.extend(pairs_of(other.ranges(), touched.ranges(), false));
-        works.iter().for_each(|below| self.with_works(*below, touched, pairs));
+    fn with_works(&self, work: Number, (touched, reach): (&Footprint, &Reach), pairs: &mut Vec<Pair>) {
+        let Member { touched: other, reach: of_other, works, .. } = &self.members[work];
+        if reach.meets(of_other) {
+            pairs.extend(pairs_of(other.ranges(), touched.ranges(), false));
+        }
+        works.iter().for_each(|below| self.with_works(*below, (touched, reach), pairs));
     }
 
     fn forget(&mut self) {
