@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use handloom_audit::Before;
 use handloom_interp::builtin::Fresh;
 use handloom_interp::memory::{Answer, Asked};
 use handloom_ir::simt::device_call::Part;
@@ -121,7 +122,9 @@ struct State {
     /// Memory for parameters, by address.
     buffers: BTreeMap<u64, Buffer>,
     works: Vec<Given>,
-    tails: Vec<Work>,
+    tails: Vec<(Work, Order)>,
+    /// How many works each row of works has.
+    rows: Vec<u32>,
     /// By stream: the works that the next one has to follow.
     last: BTreeMap<Stream, Vec<usize>>,
     streams: BTreeSet<u64>,
@@ -148,6 +151,31 @@ struct Given {
     work: Work,
     /// Works that come first.
     after: Vec<usize>,
+    order: Order,
+}
+
+/// Which of the works of a launch come before one, and what of the launch itself, if somebody looks at races.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Order {
+    /// Its row, and its place there: all before it in its row come before it.
+    at: (u32, u32),
+    /// By row: the last work that comes before.
+    known: Arc<BTreeMap<u32, u32>>,
+    is_tail: bool,
+    /// What of the launch comes before it.
+    pub(crate) before: Option<Before>,
+}
+
+impl Order {
+    /// Whether it comes after a work of the same launch that ran before it.
+    pub(crate) fn is_after(&self, other: &Order) -> bool {
+        self.is_tail || self.known.get(&other.at.0).is_some_and(|last| *last >= other.at.1)
+    }
+
+    /// Whether it comes after all that the launch itself did.
+    pub(crate) fn is_after_all(&self) -> bool {
+        self.is_tail
+    }
 }
 
 /// A stream, as a launch sees it.
@@ -172,6 +200,7 @@ struct Caller<'c> {
     cta: u64,
     thread: u32,
     per_thread: bool,
+    before: Option<&'c Before>,
 }
 
 impl Children {
@@ -190,9 +219,10 @@ impl Children {
 
     /// Answers a call.
     pub(crate) fn answer(&self, asked: &Asked, cta: u64, module: &Arc<ModuleInner>, space: &Space) -> Answer {
-        let caller = Caller { module, space, cta, thread: asked.thread, per_thread: asked.per_thread };
+        let before = asked.before.as_ref();
+        let caller = Caller { module, space, cta, thread: asked.thread, per_thread: asked.per_thread, before };
         let mut state = lock(&self.state);
-        let answer = self.call(&mut state, &caller, asked.call, &asked.args);
+        let answer = self.call(&mut state, &caller, asked);
         state.noted(asked, cta, answer)
     }
 
@@ -211,10 +241,10 @@ impl Children {
         lock(&self.state).noted(asked, cta, answer)
     }
 
-    fn call(&self, state: &mut State, caller: &Caller<'_>, call: DeviceCall, args: &[u64]) -> Result<Answer, u32> {
+    fn call(&self, state: &mut State, caller: &Caller<'_>, asked: &Asked) -> Result<Answer, u32> {
         let key = (caller.cta, caller.thread);
         let done = Answer::of(u64::from(SUCCESS));
-        match (call, args) {
+        match (asked.call, asked.args.as_slice()) {
             (DeviceCall::GetParameterBuffer, &[align, bytes]) => state.buffer(caller, align, bytes, None),
             (DeviceCall::GetParameterBufferV2, &[func, gx, gy, gz, bx, by, bz, shared]) => {
                 let child = self.child(caller, func, [gx, gy, gz, bx, by, bz, shared])?;
@@ -397,13 +427,14 @@ impl Children {
         let more = |n: u64| (n < limit).then_some(n + 1);
         let counted = self.nesting.pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         counted.map_err(|_| PENDING_COUNT_EXCEEDED)?;
+        let before = caller.before.cloned();
         match stream {
-            Stream::Tail => state.tails.push(work),
-            Stream::FireAndForget => state.works.push(Given { cta: caller.cta, work, after: Vec::new() }),
+            Stream::Tail => state.tails.push((work, Order { is_tail: true, before, ..Order::default() })),
+            Stream::FireAndForget => state.put(caller.cta, work, Vec::new(), before),
             Stream::Cta(_) | Stream::Thread(..) | Stream::Named(_) => {
                 let number = state.works.len();
                 let after = state.last.insert(stream, vec![number]).unwrap_or_default();
-                state.works.push(Given { cta: caller.cta, work, after });
+                state.put(caller.cta, work, after, before);
             }
         }
         Ok(())
@@ -411,25 +442,26 @@ impl Children {
 
     /// All that was asked for, in an order that keeps that of streams and events: else that of ctas. The works of the tail stream come last. Nothing
     /// is left of the launch.
-    pub(crate) fn take(&self, space: &Space) -> VecDeque<Work> {
+    pub(crate) fn take(&self, space: &Space) -> VecDeque<(Work, Order)> {
         let state = std::mem::take(&mut *lock(&self.state));
         for address in state.buffers.into_keys().chain(state.texts.into_values()) {
             space.free(address, None);
         }
-        let mut order: VecDeque<Work> = in_order(state.works).into();
+        let mut order: VecDeque<(Work, Order)> = in_order(state.works).into();
         order.extend(state.tails);
         order
     }
 }
 
 /// Works, each of them after those that it has to follow, and where that leaves a choice in the order of ctas.
-fn in_order(works: Vec<Given>) -> Vec<Work> {
+fn in_order(works: Vec<Given>) -> Vec<(Work, Order)> {
     let mut followers = vec![Vec::new(); works.len()];
     let mut open: Vec<usize> = works.iter().map(|given| given.after.len()).collect();
     for (i, given) in works.iter().enumerate() {
         given.after.iter().for_each(|before| followers[*before].push(i));
     }
-    let mut works: Vec<(u64, Option<Work>)> = works.into_iter().map(|g| (g.cta, Some(g.work))).collect();
+    let mut works: Vec<(u64, Option<(Work, Order)>)> =
+        works.into_iter().map(|g| (g.cta, Some((g.work, g.order)))).collect();
     let is_ready = |i: &usize| open[*i] == 0;
     let mut ready: BinaryHeap<Reverse<(u64, usize)>> =
         (0..works.len()).filter(is_ready).map(|i| Reverse((works[i].0, i))).collect();
@@ -453,6 +485,25 @@ impl State {
             self.errors.insert((cta, asked.thread), code);
             Answer::of(if asked.call.result() == Part::Int { u64::from(code) } else { 0 })
         })
+    }
+
+    /// Puts down work that comes after others. It is the next one of the row of one of these that is the last one there.
+    fn put(&mut self, cta: u64, work: Work, after: Vec<usize>, before: Option<Before>) {
+        let orders = || after.iter().map(|i| &self.works[*i].order);
+        let row = orders().map(|o| o.at).find(|(row, place)| self.rows.get(*row as usize) == Some(place));
+        let at = row.map_or((self.rows.len() as u32, 1), |(row, place)| (row, place + 1));
+        let mut known = BTreeMap::new();
+        for (row, place) in orders().flat_map(|o| o.known.iter().map(|(r, p)| (*r, *p)).chain([o.at])) {
+            let last: &mut u32 = known.entry(row).or_default();
+            *last = place.max(*last);
+        }
+        let known = Arc::new(known);
+        if at.1 == 1 {
+            self.rows.push(1)
+        } else {
+            self.rows[at.0 as usize] = at.1
+        }
+        self.works.push(Given { cta, work, after, order: Order { at, known, is_tail: false, before } });
     }
 
     fn handle(&mut self) -> u64 {
@@ -546,9 +597,14 @@ mod tests {
     #[test]
     fn order_of_streams_and_then_of_ctas() {
         let fill = |n: u8| Work::Fill { to: Rows { address: 0, pitch: 0 }, byte: n, width: 1, height: 1 };
-        let given = |cta, n, after: &[usize]| Given { cta, work: fill(n), after: after.to_vec() };
-        let works = vec![given(5, 0, &[]), given(2, 1, &[0]), given(1, 2, &[]), given(2, 3, &[]), given(0, 4, &[1, 3])];
-        let order = in_order(works);
+        let mut state = State::default();
+        let given: [(u64, u8, &[usize]); 5] = [(5, 0, &[]), (2, 1, &[0]), (1, 2, &[]), (2, 3, &[]), (0, 4, &[1, 3])];
+        given.into_iter().for_each(|(cta, n, after)| state.put(cta, fill(n), after.to_vec(), None));
+        let orders: Vec<Order> = state.works.iter().map(|given| given.order.clone()).collect();
+        let pairs = (0..5).flat_map(|a| (0..a).map(move |b| (b, a)));
+        let ordered: Vec<(usize, usize)> = pairs.filter(|(b, a)| orders[*a].is_after(&orders[*b])).collect();
+        assert_eq!(ordered, [(0, 1), (0, 4), (1, 4), (3, 4)]);
+        let order: Vec<Work> = in_order(state.works).into_iter().map(|(work, _)| work).collect();
         assert_eq!(order, [2, 3, 0, 1, 4].map(fill));
     }
 }

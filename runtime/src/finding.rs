@@ -192,6 +192,23 @@ impl PartialEq for Footprint {
 
 impl Eq for Footprint {}
 
+/// The ranges of two lists that overlap, of which one is written and not both are strong; none if threads of the two may tell each other something.
+pub(crate) fn conflicts<'t>(a: &'t [Touched], b: &'t [Touched]) -> Vec<(&'t Touched, &'t Touched)> {
+    let longest = a.iter().map(|t| t.bytes).max().unwrap_or(0);
+    let mut found = Vec::new();
+    for y in b {
+        let from = a.partition_point(|x| x.address.saturating_add(longest) <= y.address);
+        let near = a[from..].iter().take_while(|x| x.address < y.address + y.bytes);
+        for x in near.filter(|x| y.address < x.address + x.bytes && (x.writes || y.writes)) {
+            if x.is_strong && y.is_strong {
+                return vec![];
+            }
+            found.push((x, y));
+        }
+    }
+    found
+}
+
 /// Bytes that the threads of a launch read and wrote, access by access; an atomic does both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {

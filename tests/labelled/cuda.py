@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles the labelled kernels of tests/labelled/cuda and writes them to tests/filetests/find/cuda, as PTX with their labels.
+"""Compiles the labelled kernels of tests/labelled/cuda and writes them to tests/filetests/find/cuda (those that launch kernels: to tests/filetests/launch), as PTX with their labels.
 
     python3 tests/labelled/cuda.py NVCC
 
@@ -22,7 +22,8 @@ AT = re.compile(r"inlined_at\s+(\d+\s+\d+\s+\d+)")
 def compiled(nvcc, source):
     with tempfile.TemporaryDirectory() as folder:
         made = pathlib.Path(folder) / "out.ptx"
-        subprocess.run([nvcc, "-ptx", "-arch=sm_90", "-lineinfo", "-std=c++17", "-w", source.name, "-o", made], cwd=source.parent, check=True)
+        options = re.findall(r"^//@ options: (.*)$", source.read_text(), re.M)
+        subprocess.run([nvcc, "-ptx", "-arch=sm_90", "-lineinfo", "-std=c++17", "-w", *options, source.name, "-o", made], cwd=source.parent, check=True)
         return made.read_text()
 
 
@@ -71,7 +72,8 @@ def main():
         head = [about, f"// Made from tests/labelled/cuda/{source.name} by nvcc.", "//@ test: find", seeds]
         bufs = [f"//@ buf {name}: u32 = zero {SLOT // 4 * len(entries)}" for name in ("data", "flag", "out")]
         launches = [f"//@ launch: {name}{shape}({', '.join(f'{b}+{SLOT * i}' for b in ('data', 'flag', 'out'))})" for i, (name, shape) in enumerate(entries)]
-        folder = HERE.parent / "filetests" / "find" / "cuda"
+        # Pairs of grids are no pairs of one kernel, as those are that `tests/labelled.rs` counts.
+        folder = HERE.parent / "filetests" / ("launch" if source.stem == "launches" else "find/cuda")
         folder.mkdir(exist_ok=True)
         (folder / f"{source.stem}.ptx").write_text("\n".join([*head, labelled(source, compiled(sys.argv[1], source)), "", *bufs, *launches]) + "\n")
         print(f"{source.stem}: {len(entries)} kernels")

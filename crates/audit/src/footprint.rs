@@ -29,16 +29,21 @@ impl Audit {
     /// What a write covers is not remembered; it conflicts with all that the write conflicts with.
     pub fn footprint(&mut self) -> Vec<Touched> {
         self.interrupt();
+        self.settle_range(0, u64::MAX);
+        self.touched_in(0, u64::MAX, |_| true)
+    }
+
+    /// The same of granules that begin in a range, and of those accesses for which something holds. Nothing is put off any more.
+    pub(crate) fn touched_in(&self, from: u64, end: u64, holds: impl Fn(&Entry) -> bool) -> Vec<Touched> {
         let mut open: [Option<Touched>; 4] = [None; 4];
         let mut all = Vec::new();
-        self.settle_range(0, u64::MAX);
-        for (at, list) in self.shadow.all() {
+        for (at, list) in self.shadow.within(from, end) {
             for (kind, open) in open.iter_mut().enumerate() {
                 let (writes, is_strong) = (kind & 1 == 1, kind & 2 == 2);
                 let is_of = |e: &&Entry| {
                     let tag = e.tag();
                     let reaches = strength_of(**e).is_some_and(|scope| scope >= Scope::Gpu);
-                    (if writes { tag.writes() } else { tag.reads() }) && reaches == is_strong
+                    (if writes { tag.writes() } else { tag.reads() }) && reaches == is_strong && holds(e)
                 };
                 let mask = list.iter().filter(is_of).fold(0, |mask, e| mask | e.tag().mask());
                 let place = list.iter().find(is_of).and_then(|e| self.place(*e));

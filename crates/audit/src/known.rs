@@ -35,19 +35,30 @@ type ByNumber<K, V> = Vec<(K, V)>;
 
 /// What belongs to a number.
 #[inline]
-fn at<K: Ord + Copy, V>(list: &ByNumber<K, V>, number: K) -> Option<&V> {
+fn at<K: Ord + Copy + Into<u32>, V>(list: &ByNumber<K, V>, number: K) -> Option<&V> {
     // Who runs now comes last, mostly.
     if let Some((last, value)) = list.last()
         && *last <= number
     {
         return (*last == number).then_some(value);
     }
-    list.binary_search_by_key(&number, |(n, _)| *n).ok().map(|i| &list[i].1)
+    place_in(list, number).ok().map(|i| &list[i].1)
+}
+
+/// Where a number is, or would be. Mostly all numbers from 0 on are there.
+#[inline]
+fn place_in<K: Ord + Copy + Into<u32>, V>(list: &ByNumber<K, V>, number: K) -> Result<usize, usize> {
+    let same: u32 = number.into();
+    let i = usize::try_from(same).unwrap_or(usize::MAX);
+    match list.get(i) {
+        Some((n, _)) if *n == number => Ok(i),
+        Some(_) | None => list.binary_search_by_key(&number, |(n, _)| *n),
+    }
 }
 
 /// The same, which may be new.
-fn at_mut<K: Ord + Copy, V: Default>(list: &mut ByNumber<K, V>, number: K) -> &mut V {
-    let found = list.binary_search_by_key(&number, |(n, _)| *n);
+fn at_mut<K: Ord + Copy + Into<u32>, V: Default>(list: &mut ByNumber<K, V>, number: K) -> &mut V {
+    let found = place_in(list, number);
     let i = found.unwrap_or_else(|i| {
         list.insert(i, (number, V::default()));
         i

@@ -20,12 +20,13 @@
 //! - a strong read orders its thread after all strong writes to the location before it, not only those that it observes through atomics.
 //!
 //! To read it: `event` is what engines say, `known` and `clock` what a thread knows of others, `told` and `bag` what releases give to acquires, `shadow` what is
-//! remembered of memory, `ctas` blocks that run, `order` what events do to clocks, `again` which of them need no look, `race` which pairs of accesses are told, `vain` the same for lanes that wait for a lock, `row` the same for a warp, `line` and `later` what is put off of that, `proxy` which of them want a proxy fence, `waits` who waits at `mbarrier` objects, `meetings` who meets at named barriers by accident, `finding` how; `footprint` what a launch touched as a whole.
+//! remembered of memory, `ctas` blocks that run, `order` what events do to clocks, `again` which of them need no look, `race` which pairs of accesses are told, `vain` the same for lanes that wait for a lock, `row` the same for a warp, `line` and `later` what is put off of that, `proxy` which of them want a proxy fence, `waits` who waits at `mbarrier` objects, `meetings` who meets at named barriers by accident, `finding` how; `footprint` what a launch touched as a whole, `before` what comes before the grids that its threads launch.
 
 #![forbid(unsafe_code)]
 
 mod again;
 mod bag;
+mod before;
 mod checks;
 mod clock;
 mod ctas;
@@ -52,6 +53,7 @@ mod vain;
 mod waits;
 
 pub use again::Count;
+pub use before::Before;
 pub use checks::{Check, Checks};
 pub use event::{Access, Does, Event, Met, Proxy, ProxyFence, Site, Thread, Turn};
 pub use finding::{Attempt, Class, Finding, Findings, Place};

@@ -141,8 +141,8 @@ impl Audit {
     }
 
     /// The races that were found, and why the check ended before the launch did, if it did.
-    pub fn finish(self) -> (Vec<Finding>, Option<String>) {
-        (self.found.into_list(), self.gave_up)
+    pub fn finish(&mut self) -> (Vec<Finding>, Option<String>) {
+        (std::mem::take(&mut self.found).into_list(), self.gave_up.take())
     }
 
     /// What is known of bits that nobody wrote, if that is asked for and the check has not ended.

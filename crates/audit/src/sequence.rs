@@ -79,13 +79,29 @@ impl Fences {
         &mut self.list[last].told
     }
 
+    /// How many fences have numbers up to one. There are no more than numbers from the first one to it, and mostly hardly less.
+    fn place(&self, heard: Number) -> usize {
+        let Some(first) = self.list.first() else { return 0 };
+        let most =
+            heard.checked_sub(first.number).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX).saturating_add(1));
+        let (mut end, mut step) = (most.min(self.list.len()), 1);
+        // Twice as far back at each step: what lies behind is later.
+        while let Some(start) = end.checked_sub(step) {
+            if self.list[start].number <= heard {
+                return start + self.list[start..end].partition_point(|fence| fence.number <= heard);
+            }
+            (end, step) = (start, 2 * step);
+        }
+        self.list[..end].partition_point(|fence| fence.number <= heard)
+    }
+
     /// What is told by the fences up to a number, if there are any.
     fn heard(&mut self, heard: Number) -> Option<&mut Told> {
         // Mostly it is one of the last.
         let late = self.list.iter().rev().take(FEW).position(|fence| fence.number <= heard);
         let end = match late {
             Some(after) => self.list.len() - after,
-            None => self.list.partition_point(|fence| fence.number <= heard),
+            None => self.place(heard),
         };
         // What came before those that are kept is in the oldest one.
         let last = if end == 0 && self.list.len() >= MOST_KEPT / 2 { Some(0) } else { end.checked_sub(1) };
@@ -231,6 +247,28 @@ impl Audit {
         let heard = sequence.meet(own, now);
         if clock.heard() < heard {
             clock.hear(heard);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_are_found_by_number() {
+        let mut state = 3_u32;
+        for n in 0..60 {
+            let mut number = 5;
+            let mut fences = Fences::default();
+            for _ in 0..n {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                number += if state >> 29 == 0 { 1 + (state >> 20) % 40 } else { 1 };
+                fences.list.push(Passed { number, told: Told::default(), is_all: true, knew_all: true });
+            }
+            for heard in 0..number + 3 {
+                assert_eq!(fences.place(heard), fences.list.partition_point(|fence| fence.number <= heard), "{heard}");
+            }
         }
     }
 }

@@ -523,14 +523,23 @@ impl Shadow {
         self.places.contains_key(&(at / PAGE))
     }
 
-    /// All granules that are remembered, by address, with their accesses.
-    pub fn all(&self) -> Vec<(u64, Vec<Entry>)> {
-        let mut pages: Vec<(u64, usize)> = self.places.iter().map(|(number, place)| (*number, *place)).collect();
+    /// The granules that are remembered and begin in a range, by address, with their accesses.
+    pub fn within(&self, from: u64, end: u64) -> Vec<(u64, Vec<Entry>)> {
+        let numbers = from / PAGE..end.div_ceil(PAGE);
+        let few = usize::try_from(numbers.end - numbers.start).is_ok_and(|n| n < self.places.len());
+        let mut pages: Vec<(u64, usize)> = match few {
+            true => numbers.filter_map(|number| Some((number, *self.places.get(&number)?))).collect(),
+            false => {
+                let all = self.places.iter().map(|(number, place)| (*number, *place));
+                all.filter(|(number, _)| numbers.contains(number)).collect()
+            }
+        };
         pages.sort_unstable();
         let mut all = Vec::new();
         for (number, place) in pages {
             let cells = self.pages[place].cells.iter();
-            for (cell, at) in cells.zip((number * PAGE..).step_by(4)).filter(|(cell, _)| cell.entry.time > 0) {
+            let cells = cells.zip((number * PAGE..).step_by(4)).filter(|(_, at)| (from..end).contains(at));
+            for (cell, at) in cells.filter(|(cell, _)| cell.entry.time > 0) {
                 let mut list = vec![cell.entry];
                 let mut next = cell.next;
                 while let Some(node) = next.checked_sub(1).and_then(|n| self.nodes.get(usize::try_from(n).ok()?)) {

@@ -422,7 +422,9 @@ fn near(event: &Event) -> Event {
             Event::Access { site, access: Access { addr: inside(access.addr), ..access } }
         }
         Event::StartCta { cta, threads, cluster, shared, proxies } => {
-            Event::StartCta { cta, threads, cluster, shared: (inside(shared.0), shared.1), proxies }
+            // No shared memory has no place.
+            let base = if shared.1 == 0 { 0 } else { inside(shared.0) };
+            Event::StartCta { cta, threads, cluster, shared: (base, shared.1), proxies }
         }
         other => other,
     }

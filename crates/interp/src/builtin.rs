@@ -2,6 +2,7 @@
 //!
 //! Arguments lie in a block at natural alignment, the result after them.
 
+use handloom_audit::Site;
 use handloom_audit::init::Decides;
 use handloom_ir::simt::{Builtin, Inst};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
@@ -39,7 +40,18 @@ impl<'m> Cta<'m> {
                 self.builtin_decides(inst, builtin, t, mem);
             }
             let thread = u32::try_from(t).unwrap_or(u32::MAX);
-            let effect = call(builtin, mem, block, word, thread).map_err(|refused| self.refused(inst, t, &refused))?;
+            let called = match builtin {
+                Builtin::Device { call, per_thread } => {
+                    let (mut before, who) = (None, self.who(t));
+                    let site = Site { span: inst.span, ..Site::NONE };
+                    self.tell(|audit, _| before = if call.begins() { audit.begins(who, site) } else { None });
+                    device_call::call((call, per_thread), mem, block, word, thread, before)
+                }
+                Builtin::Vprintf | Builtin::Malloc | Builtin::Free | Builtin::Assertfail => {
+                    call(builtin, mem, block, word, thread)
+                }
+            };
+            let effect = called.map_err(|refused| self.refused(inst, t, &refused))?;
             let freed = (builtin == Builtin::Free).then(|| mem.read(block, word)).filter(|addr| *addr != 0);
             if let Some(addr) = freed {
                 let who = self.who(t);
@@ -139,7 +151,7 @@ pub fn call(builtin: Builtin, mem: &mut dyn Memory, block: u64, word: u32, threa
         Builtin::Malloc => malloc(mem, block, word).map(|fresh| Effect { fresh: Some(fresh), written: None }),
         Builtin::Free => free(mem, block, word).map(|()| Effect::default()),
         Builtin::Assertfail => Ok(Effect::default()),
-        Builtin::Device { call, per_thread } => device_call::call((call, per_thread), mem, block, word, thread),
+        Builtin::Device { call, per_thread } => device_call::call((call, per_thread), mem, block, word, thread, None),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Calls of CUDA's device runtime: arguments are read and results written here, what they mean is the business of who runs launches.
 
+use handloom_audit::Before;
 use handloom_ir::simt::DeviceCall;
 use handloom_ir::simt::device_call::Part;
 
 use crate::arguments::{Effect, Refused, read, write};
 use crate::memory::{Asked, Memory};
 
-/// Calls a function in one lane, whose arguments lie at `block`; `word` is the size of a pointer in bytes.
+/// Calls a function in one lane, whose arguments lie at `block`; `word` is the size of a pointer in bytes. `before`: what comes before what it begins.
 ///
 /// # Errors
 /// The access that is not allowed.
@@ -16,6 +17,7 @@ pub fn call(
     block: u64,
     word: u32,
     thread: u32,
+    before: Option<Before>,
 ) -> Result<Effect, Refused> {
     let (call, per_thread) = which;
     let mut at = block;
@@ -34,7 +36,7 @@ pub fn call(
         at += u64::from(size);
     }
     let (size, align) = call.result().layout(word);
-    let answer = mem.device_call(&Asked { call, per_thread, args, thread });
+    let answer = mem.device_call(&Asked { call, per_thread, args, thread, before });
     if let Some((to, bytes, value)) = answer.out {
         write(mem, to, bytes, value)?;
     }

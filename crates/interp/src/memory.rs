@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use handloom_audit::Before;
 use handloom_ir::simt::{DeviceCall, SymId};
 use handloom_ir::types::StateSpace;
 
@@ -27,6 +28,8 @@ pub struct Asked {
     pub args: Vec<u64>,
     /// Linear number of the calling thread in its cta.
     pub thread: u32,
+    /// What comes before what the call begins, if somebody looks at races.
+    pub before: Option<Before>,
 }
 
 /// The answer to it.

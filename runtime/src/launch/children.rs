@@ -1,20 +1,33 @@
 //! Launches that threads made, run after the one that they belong to.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use handloom_audit::Check;
+
 use super::config::{MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, check_shape};
+use super::family::{Family, Number, Pair, Parent};
 use super::{LaunchConfig, LaunchError, PreparedLaunch};
-use crate::children::{Child, Children, DeviceFacts, Judge, Nesting, Unfit, Work};
+use crate::children::{Child, Children, DeviceFacts, Judge, Nesting, Order, Unfit, Work};
 use crate::error::{ErrorKind, Wrong};
+use crate::finding::{CheckReport, Finding};
 use crate::grid::{Grid, LaunchReport};
 use crate::memory::Word;
 use crate::module::{Function, Module, ModuleInner};
+use crate::trap::found;
 
 /// Most launches of the device that keep their memory for the next one of the same shape.
 const KEPT: usize = 16;
+
+/// A launch of the device that has run.
+struct RanChild {
+    report: LaunchReport,
+    asked: VecDeque<(Work, Order)>,
+    parent: Option<Parent>,
+}
 
 /// What launches have to agree in to use the same memory: entry, grid, block, dynamic shared memory.
 type Shape = (Arc<str>, [u32; 3], [u32; 3], u32);
@@ -77,49 +90,125 @@ fn shape(child: &Child) -> LaunchConfig {
 }
 
 /// Takes what the threads of a grid asked for, in order.
-pub(super) fn asked(grid: &Grid) -> VecDeque<Work> {
+pub(super) fn asked(grid: &Grid) -> VecDeque<(Work, Order)> {
     let module = &grid.module;
     let space = module.device.inner.memory.space(module.space_kind());
     grid.children.as_ref().zip(space).map(|(children, space)| children.take(space)).unwrap_or_default()
+}
+
+/// A configuration with what is needed to hold a grid against those that its threads launch.
+pub(super) fn with_footprint<'c>(module: &ModuleInner, config: &'c LaunchConfig) -> Cow<'c, LaunchConfig> {
+    let Some(mut check) = config.check.filter(|check| module.launches && check.checks.has(Check::Race)) else {
+        return Cow::Borrowed(config);
+    };
+    check.races.keeps_footprint = true;
+    Cow::Owned(LaunchConfig { check: Some(check), ..config.clone() })
 }
 
 impl PreparedLaunch {
     /// Runs `todo`, what the threads of its grid asked for, and what the threads of those launches ask for: each with all of its own before the next one.
     /// `start`: when the launch of the host began, if it has a time limit.
     pub(super) fn run_children(
-        &self,
-        mut todo: VecDeque<Work>,
+        &mut self,
+        todo: VecDeque<(Work, Order)>,
         start: Option<Instant>,
         report: &mut LaunchReport,
     ) -> Result<(), LaunchError> {
-        let Some(children) = self.grid.children.as_ref().filter(|_| !todo.is_empty()) else { return Ok(()) };
+        let Some(children) = self.grid.children.clone().filter(|_| !todo.is_empty()) else { return Ok(()) };
         let pending = &children.nesting().pending;
-        let memory = &self.function.module.device().inner.memory;
+        let memory = Arc::clone(&self.function.module.device().inner);
         let mut kept = BTreeMap::new();
-        while let Some(work) = todo.pop_front() {
+        let parent = self.take_parent();
+        let touched = report.check.as_ref().map_or_else(Arc::default, |check| Arc::clone(&check.touched));
+        // Nobody looks at races where nothing is known of what the launch itself did.
+        let mut family = parent.map(|parent| Family::new(touched, Some(parent)));
+        let first = self.config.check.is_some_and(|check| check.races.first);
+        let mut todo: VecDeque<(Number, Work, Order)> =
+            todo.into_iter().map(|(work, order)| (0, work, order)).collect();
+        while let Some((of, work, order)) = todo.pop_front() {
             pending.fetch_sub(1, Ordering::Relaxed);
+            let mut touched = family.as_ref().map_or_else(Arc::default, |family| family.touched_by(of, &work, &order));
+            let (mut more, mut parent) = (VecDeque::new(), None);
             let done = match work {
-                Work::Copy { to, from, width, height } => memory.copy_rows(to, from, width, height),
-                Work::Fill { to, byte, width, height } => memory.fill_rows(to, Word::B8(byte), width, height),
+                Work::Copy { to, from, width, height } => memory.memory.copy_rows(to, from, width, height),
+                Work::Fill { to, byte, width, height } => memory.memory.fill_rows(to, Word::B8(byte), width, height),
                 Work::Launch(child) => {
-                    let more = self.run_child(&child, start, report, &mut kept)?;
-                    more.into_iter().rev().for_each(|work| todo.push_front(work));
+                    let ran = self.run_child(&child, start, &mut kept)?;
+                    touched = ran.report.check.as_ref().map_or(touched, |check| Arc::clone(&check.touched));
+                    report.add(ran.report);
+                    (more, parent) = (ran.asked, ran.parent);
                     Ok(())
                 }
             };
             done.map_err(|e| Wrong::new(e.kind(), format!("work that a kernel gave a stream: {e}")))?;
+            let number = match &mut family {
+                Some(family) => {
+                    let (number, pairs) = family.add(of, order, touched, parent);
+                    self.tell(&pairs, report);
+                    number
+                }
+                None => 0,
+            };
+            more.into_iter().rev().for_each(|(work, order)| todo.push_front((number, work, order)));
+            if first && report.check.as_ref().is_some_and(|check| !check.findings.is_empty()) {
+                break;
+            }
+        }
+        if let (Some(family), Some(check)) = (family, &mut report.check) {
+            check.touched = family.touched();
         }
         Ok(())
     }
 
-    /// Runs one of them. The result is what its threads asked for.
+    /// What its audit knows, for what its threads began.
+    fn take_parent(&mut self) -> Option<Parent> {
+        let audit = self.beside.take()?;
+        Some(Parent { audit, module: Arc::clone(&self.grid.module), env: self.grid.env.clone() })
+    }
+
+    /// Tells what nothing orders among grids.
+    fn tell(&self, pairs: &[Pair], report: &mut LaunchReport) {
+        let mut findings: Vec<Finding> = Vec::new();
+        for pair in pairs {
+            let finding = pair.finding(|addr, bytes| found::memory_at(addr, bytes, &self.grid, &self.bindings));
+            match findings.iter_mut().find(|known| known.is_same(&finding)) {
+                Some(known) => known.pairs += finding.pairs,
+                None => findings.push(finding),
+            }
+        }
+        if findings.is_empty() {
+            return;
+        }
+        let told = CheckReport { findings, ..CheckReport::default() };
+        if let Some(sink) = &self.config.found {
+            sink.take(&self.function.name, &told);
+        }
+        if let Some(check) = &mut report.check {
+            check.findings.extend(told.findings);
+        }
+    }
+
+    /// Why the launch did not come to its end because one of those that its threads made did not. What checks had found until then is told with it.
+    pub(super) fn ended_by(&mut self, mut why: LaunchError, mut until: LaunchReport) -> LaunchError {
+        if let LaunchError::Trap(trap) = &mut why {
+            until.add(std::mem::take(trap.launch_mut()));
+            *trap.launch_mut() = until;
+        } else if let Some(left) = self.left.take() {
+            until.add(LaunchReport { check: Some(left), ..LaunchReport::default() });
+            self.left = until.check;
+        } else {
+            self.left = until.check;
+        }
+        why
+    }
+
+    /// Runs one of them.
     fn run_child(
-        &self,
+        &mut self,
         child: &Child,
         start: Option<Instant>,
-        report: &mut LaunchReport,
         kept: &mut BTreeMap<Shape, PreparedLaunch>,
-    ) -> Result<VecDeque<Work>, LaunchError> {
+    ) -> Result<RanChild, LaunchError> {
         let key = (Arc::clone(&child.entry), child.grid, child.block, child.shared_bytes);
         let spent = start.map_or(Duration::ZERO, |start| start.elapsed());
         let timeout = self.config.timeout.map(|limit| limit.saturating_sub(spent));
@@ -156,14 +245,18 @@ impl PreparedLaunch {
             children.nesting().depth.store(child.depth, Ordering::Relaxed);
         }
         let ran = launch.run_grid();
-        let more = asked(&launch.grid);
-        report.add(ran?);
+        let asked = asked(&launch.grid);
+        let parent = launch.take_parent().filter(|_| !asked.is_empty());
+        if ran.is_err() {
+            self.left = launch.take_check();
+        }
+        let ran = RanChild { report: ran?, asked, parent };
         launch.rest();
         if kept.len() == KEPT {
             kept.clear();
         }
         kept.insert(key, launch);
-        Ok(more)
+        Ok(ran)
     }
 }
 

@@ -6,6 +6,7 @@ mod children;
 mod code;
 mod config;
 mod counted;
+mod family;
 mod launcher;
 mod listing;
 mod proven;
@@ -137,6 +138,8 @@ pub struct PreparedLaunch {
     footprint: Arc<Footprint>,
     /// What the check of a run had found that was stopped.
     left: Option<Box<CheckReport>>,
+    /// What the check of a run knows, where its threads began something that goes on beside it.
+    beside: Option<Box<Audit>>,
 }
 
 /// Who runs a launch.
@@ -193,6 +196,7 @@ impl PreparedLaunch {
     ) -> Result<PreparedLaunch, LaunchError> {
         let entry = function.entry();
         let module = &function.module_of(config);
+        let config = &*children::with_footprint(module, config);
         let start = function.dynamic_start();
         let begin = Instant::now();
         let (answer, footprint) = proven::answer(function, config, block);
@@ -282,6 +286,7 @@ impl PreparedLaunch {
             answer,
             footprint,
             left: None,
+            beside: None,
         })
     }
 
@@ -362,7 +367,7 @@ impl PreparedLaunch {
             if let Ok(report) = &mut ran
                 && let Err(why) = self.run_children(asked, start, report)
             {
-                ran = Err(why);
+                ran = Err(self.ended_by(why, std::mem::take(report)));
             }
         }
         if let Some(tally) = &self.config.count {
@@ -594,7 +599,7 @@ impl PreparedLaunch {
         let touched = match self.config.check.is_some_and(|c| c.races.keeps_footprint) {
             false => Arc::default(),
             true if self.answer == Answer::Doubted => {
-                Arc::new(Footprint::of(found::touched(&audit.footprint(), &self.grid)))
+                Arc::new(Footprint::of(found::touched(&audit.footprint(), &self.grid.module, &self.grid.env)))
             }
             true => {
                 found::places_of(&self.footprint, &self.grid);
@@ -609,6 +614,7 @@ impl PreparedLaunch {
         let uses = uses.iter().map(|u| found::unwritten(u, &memory, &self.grid, &self.bindings));
         let strays = memory.strays().iter().map(|s| found::stray(s, &self.grid, &self.bindings));
         let findings = races.chain(misuses).chain(uses).chain(strays).chain(after_free).collect();
+        self.beside = (self.grid.children.is_some() && audit.has_races()).then(|| Box::new(audit));
         Some(Box::new(CheckReport { findings, unchecked, allocated, freed, touched, events, interpreted, is_proven }))
     }
 

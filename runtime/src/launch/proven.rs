@@ -39,8 +39,9 @@ pub(super) fn answer(function: &Function, config: &LaunchConfig, params: &[u8]) 
 }
 
 fn answer_of(function: &Function, config: &LaunchConfig, known: &Proven) -> Answer {
-    // Where work of several streams is compared, all that a launch touches must be known.
-    let wants_all = config.beside == Beside::Streams && config.check.is_some_and(|check| check.races.keeps_footprint);
+    // Where work of several streams is compared, or that of grids that launch grids, all that a launch touches must be known.
+    let is_compared = config.beside == Beside::Streams || function.module().inner.launches;
+    let wants_all = is_compared && config.check.is_some_and(|check| check.races.keeps_footprint);
     if wants_all && !known.footprint.areas().is_all || reads_blank(function, config, known) {
         return Answer::Doubted;
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::parts::{At, Parts, ROWS};
-use crate::finding::{CheckReport, CheckSink, Finding, Footprint, FoundAt, FoundIn, Touched};
+use crate::finding::{CheckReport, CheckSink, Finding, Footprint, FoundAt, FoundIn, Touched, conflicts};
 use crate::memory::DeviceMemory;
 
 /// By queue: the last place that comes before.
@@ -185,23 +185,6 @@ impl History {
             self.sink.take("", &CheckReport { findings, ..CheckReport::default() });
         }
     }
-}
-
-/// The ranges of two lists that overlap, of which one is written and not both are strong; none if threads of the two may tell each other something.
-fn conflicts<'t>(a: &'t [Touched], b: &'t [Touched]) -> Vec<(&'t Touched, &'t Touched)> {
-    let longest = a.iter().map(|t| t.bytes).max().unwrap_or(0);
-    let mut found = Vec::new();
-    for y in b {
-        let from = a.partition_point(|x| x.address.saturating_add(longest) <= y.address);
-        let near = a[from..].iter().take_while(|x| x.address < y.address + y.bytes);
-        for x in near.filter(|x| y.address < x.address + x.bytes && (x.writes || y.writes)) {
-            if x.is_strong && y.is_strong {
-                return vec![];
-            }
-            found.push((x, y));
-        }
-    }
-    found
 }
 
 fn finding(a: &Touched, b: &Touched, are_of_graph: bool, memory: &DeviceMemory) -> Finding {

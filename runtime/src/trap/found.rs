@@ -9,6 +9,7 @@ use handloom_audit::misuse::{Misuse, Wrong};
 use handloom_audit::proof::Area;
 use handloom_audit::{Attempt, Class, Does, Finding as Race, Place, Proxy, Site, Thread};
 use handloom_diag::Span;
+use handloom_interp::CtaEnv;
 use handloom_ir::simt::{Op, SymKind, Symbol};
 use handloom_ir::trap::{AccessKind, Trap};
 use handloom_ir::types::{CLUSTER_STRIDE, Order, Scope, StateSpace};
@@ -21,6 +22,7 @@ use crate::grid::Grid;
 use crate::heap::Freed;
 use crate::lock::lock;
 use crate::memory::AllocKind;
+use crate::module::ModuleInner;
 
 /// Most blocks that a launch frees of which others are told where.
 const MOST_ENDED: usize = 1 << 12;
@@ -71,11 +73,22 @@ fn of_malloc(offset: u64, size: u64, bytes: u32) -> FoundIn {
 }
 
 /// What a launch touched, but for memory that kernels allocate.
-pub(crate) fn touched(all: &[Touches], grid: &Grid) -> Vec<Touched> {
+pub(crate) fn touched(all: &[Touches], module: &ModuleInner, env: &CtaEnv) -> Vec<Touched> {
     let mut places: HashMap<Span, TouchedAt> = HashMap::new();
-    let one =
-        |t: &Touches| Touched::new(t, places.entry(t.place.site.span).or_insert_with(|| found(at(&t.place, grid))));
-    all.iter().filter(|t| is_kept(t.addr, grid)).map(one).collect()
+    let mut of =
+        |place: &Place| places.entry(place.site.span).or_insert_with(|| found(at_in(place, module, env))).clone();
+    let all = all.iter().filter(|t| is_kept(t.addr, module));
+    all.map(|t| Touched::new(t, &of(&t.place))).collect()
+}
+
+/// Where a thread of a grid gave a stream a copy or a fill, of which the bytes are read or written: `does`.
+pub(crate) fn work_at(place: &Place, does: &'static str, module: &ModuleInner, env: &CtaEnv) -> TouchedAt {
+    found(FoundAt { does, ..at_in(place, module, env) })
+}
+
+/// The data of two accesses to global memory.
+pub(crate) fn memory_at(addr: u64, bytes: u64, grid: &Grid, bindings: &[Binding]) -> FoundIn {
+    FoundIn { bytes, ..place_of((addr, 0), None, grid, bindings) }
 }
 
 /// A place that is known.
@@ -85,13 +98,13 @@ fn found(at: FoundAt) -> TouchedAt {
 
 /// Where the areas lie that a launch was known to touch.
 pub(crate) fn places_of(known: &Footprint, grid: &Grid) {
-    let at = |area: &Area| is_kept(area.first(), grid).then(|| found(at(&area.place, grid)));
+    let at = |area: &Area| is_kept(area.first(), &grid.module).then(|| found(at(&area.place, grid)));
     known.tell_places(at);
 }
 
 /// Whether an address lies in memory that no kernel has allocated.
-fn is_kept(address: u64, grid: &Grid) -> bool {
-    grid.module.device.inner.memory.holding(address).is_some_and(|a| a.kind != AllocKind::Malloc)
+fn is_kept(address: u64, module: &ModuleInner) -> bool {
+    module.device.inner.memory.holding(address).is_some_and(|a| a.kind != AllocKind::Malloc)
 }
 
 /// Memory that a kernel allocated.
@@ -324,8 +337,13 @@ fn attempt(tried: &Attempt, grid: &Grid) -> String {
 }
 
 fn at(place: &Place, grid: &Grid) -> FoundAt {
+    at_in(place, &grid.module, &grid.env)
+}
+
+/// The same of a grid of which no more is kept.
+fn at_in(place: &Place, module: &ModuleInner, env: &CtaEnv) -> FoundAt {
     let Place { site, thread } = place;
-    let sources = &grid.module.sources;
+    let sources = &module.sources;
     let position = sources.position(site.span.file, site.span.start);
     let (order, is_strong) = match site.order {
         Order::Weak => ("weak", false),
@@ -347,11 +365,11 @@ fn at(place: &Place, grid: &Grid) -> FoundAt {
         file: sources.name(site.span.file).to_owned(),
         line: position.line,
         column: position.column,
-        source: cuda_line(&grid.module.ir, site.span),
-        caller: cuda_caller(&grid.module.ir, site.span).map(|(file, line)| FoundLine { file, line }),
+        source: cuda_line(&module.ir, site.span),
+        caller: cuda_caller(&module.ir, site.span).map(|(file, line)| FoundLine { file, line }),
         statement: sources.slice(site.span).to_owned(),
-        block: block_of(thread.cta, grid),
-        thread: grid.env.tid(thread.number()),
+        block: block_of(thread.cta, env),
+        thread: env.tid(thread.number()),
         order,
         scope: is_strong.then(|| scope(site.scope)),
     }
@@ -367,8 +385,8 @@ fn scope(scope: Scope) -> &'static str {
 }
 
 /// Coordinates of a block by its linear number.
-fn block_of(cta: u32, grid: &Grid) -> [u32; 3] {
-    let [x, y, _] = grid.env.nctaid.map(|n| n.max(1));
+fn block_of(cta: u32, env: &CtaEnv) -> [u32; 3] {
+    let [x, y, _] = env.nctaid.map(|n| n.max(1));
     [cta % x, cta / x % y, cta / x / y]
 }
 

@@ -74,6 +74,11 @@ impl TrapReport {
         &self.launch
     }
 
+    /// The same, to be told with what came before.
+    pub(crate) fn launch_mut(&mut self) -> &mut LaunchReport {
+        &mut self.launch
+    }
+
     /// Name of the entry, as in the PTX.
     pub fn entry(&self) -> &str {
         &self.entry

@@ -286,3 +286,64 @@ fn what_nobody_wrote_in_local_memory_is_the_same_in_every_launch() {
         }
     }
 }
+
+/// What the check of a launch had found is told too where a grid traps that one of its threads launched.
+#[test]
+fn what_was_found_before_a_launch_of_the_device_trapped() {
+    let text = format!(
+        "{HEAD}
+.extern .func (.param .b64 r) cudaGetParameterBuffer(.param .b64 align, .param .b64 size);
+.extern .func (.param .b32 r) cudaLaunchDevice(.param .b64 f, .param .b64 buffer, .param .align 4 .b8 grid[12],
+    .param .align 4 .b8 block[12], .param .b32 shared, .param .b64 stream);
+.visible .entry stray()
+{{
+    .reg .b64 %a;
+    mov.u64 %a, 4096;
+    st.global.u64 [%a], %a;
+    ret;
+}}
+.visible .entry parent(.param .u64 words)
+{{
+    .reg .b64 %rd<4>; .reg .b32 %t; .reg .pred %p;
+    ld.param.u64 %rd1, [words];
+    mov.u32 %t, %tid.x;
+    st.global.u32 [%rd1], %t;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra end;
+    .param .b64 align;
+    .param .b64 size;
+    .param .b64 buffer;
+    st.param.b64 [align], 8;
+    st.param.b64 [size], 8;
+    call.uni (buffer), cudaGetParameterBuffer, (align, size);
+    ld.param.b64 %rd2, [buffer];
+    mov.u64 %rd3, stray;
+    .param .b64 entry;
+    .param .align 4 .b8 grid[12];
+    .param .align 4 .b8 block[12];
+    .param .b32 shared;
+    .param .b64 stream;
+    .param .b32 result;
+    st.param.b64 [entry], %rd3;
+    st.param.b64 [buffer], %rd2;
+    st.param.b32 [grid], 1; st.param.b32 [grid+4], 1; st.param.b32 [grid+8], 1;
+    st.param.b32 [block], 1; st.param.b32 [block+4], 1; st.param.b32 [block+8], 1;
+    st.param.b32 [shared], 0;
+    st.param.b64 [stream], 0;
+    call.uni (result), cudaLaunchDevice, (entry, buffer, grid, block, shared, stream);
+end:
+    ret;
+}}
+"
+    );
+    let device = Device::new().unwrap();
+    let module = Module::from_text(&device, "k.ptx", &text).unwrap();
+    let function = module.function(Some("parent")).unwrap();
+    let words = device.copy_of(&[0; 64]).unwrap();
+    let check = Some(CheckConfig { checks: Checks::parse("race").unwrap(), ..CheckConfig::default() });
+    let config = LaunchConfig { check, ..LaunchConfig::new([1; 3], [64, 1, 1]) };
+    let Err(LaunchError::Trap(trap)) = launch(&function, &config, &[Arg::from(&words)]) else { panic!("no trap") };
+    assert_eq!(trap.entry(), "stray");
+    let classes: Vec<&str> = trap.launch().findings().iter().map(|f| f.class).collect();
+    assert_eq!(classes, ["same_warp", "unordered"]);
+}

@@ -112,6 +112,19 @@ calls! {
 }
 
 impl DeviceCall {
+    /// Whether it gives a stream work, which goes on beside the thread.
+    pub const fn begins(self) -> bool {
+        matches!(
+            self,
+            DeviceCall::LaunchDevice
+                | DeviceCall::LaunchDeviceV2
+                | DeviceCall::MemcpyAsync
+                | DeviceCall::Memcpy2DAsync
+                | DeviceCall::MemsetAsync
+                | DeviceCall::Memset2DAsync
+        )
+    }
+
     /// By its name, with whether stream 0 is that of the thread.
     pub fn of_name(name: &str) -> Option<(DeviceCall, bool)> {
         let rest = name.strip_prefix("__cudaCDP2").or_else(|| name.strip_prefix("cuda"))?;
