@@ -569,7 +569,7 @@ fn quotients_near_whole_numbers() {
         let of = |i: usize| match i / ALL {
             0 => {
                 // A multiple of a divisor at its own width, or what is next to it.
-                let by = if i < BLOCKS && seed % 2 == 0 { divisors[i] } else { constant };
+                let by = if i < BLOCKS && seed.is_multiple_of(2) { divisors[i] } else { constant };
                 let mask = [Ty::B16, Ty::B32, Ty::B64].map(|ty| ty.mask())[i % 3];
                 let by = (by & mask).max(1);
                 (mask / by * by)
