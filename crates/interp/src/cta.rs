@@ -27,6 +27,9 @@ use crate::witness::{SharedAudit, SharedCounter};
 /// Instructions, one for each lane, that other warps have after a trap until nobody waits for them any more.
 const GRACE: u64 = 1 << 24;
 
+/// Rounds in which nothing changed, after which threads give way no more in the middle of a block.
+const STILL: u32 = 64;
+
 /// How far a cta has come.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Status {
@@ -60,6 +63,8 @@ pub struct Cta<'m> {
     pub(crate) clock: u64,
     /// The round changed memory, printed, or read a clock.
     pub(crate) touched: bool,
+    /// Rounds since one touched something.
+    still: u32,
     /// State of all threads at the end of the last round, if that round touched nothing.
     fingerprint: Option<u64>,
     /// Who goes on in which round.
@@ -158,6 +163,7 @@ impl<'m> Cta<'m> {
             env,
             clock: 0,
             touched: false,
+            still: 0,
             fingerprint: None,
             pace: Pace::default(),
             turn: 0,
@@ -348,8 +354,12 @@ impl<'m> Cta<'m> {
         self.end_block(block, group)
     }
 
-    /// Whether lanes give way in the middle of a block: as the seed and the time say.
+    /// Whether lanes give way in the middle of a block: as the seed and the time say. Where nothing has changed for long, nobody does before something changes: who waits
+    /// in a loop then stands at one place at the end of each round, and it is seen that nobody can go on.
     fn pauses_now(&self, group: Group) -> bool {
+        if self.still >= STILL && !self.touched {
+            return false;
+        }
         let place = self.env.linear_ctaid() << 5 | u64::from(number(group.warp));
         splitmix(&mut (self.env.seed ^ place.rotate_left(32) ^ self.clock)) & 1 == 1
     }
@@ -377,6 +387,7 @@ impl<'m> Cta<'m> {
         let changed = now.is_none() || now != self.fingerprint || self.pace.leaves_out();
         self.fingerprint = now;
         self.pace.next_round(&self.env, self.touched);
+        self.still = if self.touched { 0 } else { self.still.saturating_add(1) };
         self.touched = false;
         Status::Waiting { changed }
     }

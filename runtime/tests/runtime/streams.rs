@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use handloom_ir::trap::TrapKind;
 use handloom_runtime::{
-    Arg, Context, Device, Engine, ErrorKind, Function, LaunchConfig, Launcher, Module, StopHandle, Stream, StreamError,
-    Word,
+    Arg, CheckConfig, Checks, Context, Device, Engine, ErrorKind, Function, LaunchConfig, Launcher, Module, StopHandle,
+    Stream, StreamError, Word,
 };
 
 const KERNELS: &str = ".version 8.0\n.target sm_80\n.address_size 64
@@ -204,6 +204,16 @@ fn work_that_nobody_will_go_on_with_ends() {
         assert!(!one.is_done().unwrap() && !two.is_done().unwrap());
         let e = synchronize(&b.context).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::Trap(TrapKind::Deadlock));
+    }
+    // With checks too, also with seeds that let threads give way in the middle of what they do.
+    for seed in [7, 8, 9] {
+        let b = Bench::new();
+        let flag = b.words(2);
+        let check = Some(CheckConfig { checks: Checks::parse("race,sync").unwrap(), ..CheckConfig::default() });
+        let config = LaunchConfig { quiet: QUIET, check, seed, ..shape(2, 64, Engine::Jit) };
+        b.context.stream().launch(&b.entry("await"), &config, &[Arg::from(flag)]).unwrap();
+        let e = synchronize(&b.context).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Trap(TrapKind::Deadlock), "seed {seed}");
     }
     let b = Bench::new();
     b.context.stream().wait_until(|_| Ok(false), QUIET).unwrap();
