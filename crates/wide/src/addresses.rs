@@ -180,9 +180,7 @@ impl Emit<'_> {
                 let own = Access { cold: refused, ..e.x };
                 for g in 0..shape.groups() {
                     let (first, last) = shape.span(g);
-                    let lane = shape.first_lane(g);
-                    self.lane_value(own.class.address, lane, RAX);
-                    self.add_number(RAX, first - shape.delta(lane) + low);
+                    self.lowest_of_group(&own, &shape, g, low);
                     self.ask(&own, Some(last - first + high - low));
                 }
             } else {

@@ -30,7 +30,7 @@ use handloom_ir::types::{Order, Sreg, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::cfg::Set;
 
-use way::{End, Gang, SIZES};
+use way::{End, Gang, Guarded, SIZES};
 
 use crate::access::{Access, Form, Runs};
 use crate::alloc::Place;
@@ -102,7 +102,7 @@ impl Emit<'_> {
     /// The ways of gangs of a function, and the turns that go them. Asked after all blocks have been emitted, since only then it is known what the head decides.
     pub(crate) fn find_gangs(&mut self) -> (Vec<Gang>, Vec<Team>) {
         let mut teams = Vec::new();
-        let threads = self.plan.facts.shape.ntid.iter().product::<u32>();
+        let threads = self.plan.facts.shape.threads();
         if !threads.is_multiple_of(32) || self.turns.is_none() || self.head.is_none() {
             return (Vec::new(), teams);
         }
@@ -164,7 +164,7 @@ impl Emit<'_> {
 
     /// Whether a way of all warps goes on behind a barrier with a block.
     fn goes_on_behind(&self, next: usize) -> bool {
-        let n_warps = self.plan.facts.shape.ntid.iter().product::<u32>() as usize / 32;
+        let n_warps = self.plan.facts.shape.threads() as usize / 32;
         let head = self.head.as_ref().filter(|_| !self.counts());
         head.is_some_and(|h| h.n_active(self.plan, next) == Some(n_warps)) && !self.goes_in_turn(next)
     }
@@ -249,7 +249,7 @@ impl Emit<'_> {
         let is_straight = matches!(first_way.end, End::Place(_)) && first_way.tests.is_empty();
         let n_active = match head {
             Some(h) => h.n_active(self.plan, start),
-            None => Some(self.plan.facts.shape.ntid.iter().product::<u32>() as usize / 32),
+            None => Some(self.plan.facts.shape.threads() as usize / 32),
         };
         Some(Team {
             fixed: n_active.filter(|n| is_straight && n.is_multiple_of(first_way.warps)),
@@ -265,9 +265,7 @@ impl Emit<'_> {
 
     /// Instructions of a way that code is emitted for.
     fn length(&self, way: &Gang) -> usize {
-        let is_nothing = |inst: &&Inst| {
-            matches!(inst.op, Op::Count(_)) || self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst))
-        };
+        let is_nothing = |inst: &&Inst| matches!(inst.op, Op::Count(_)) || self.is_of_head(inst);
         way.blocks.iter().map(|&(b, n)| way.insts(self.f, b)[..n].iter().filter(|i| !is_nothing(i)).count()).sum()
     }
 
@@ -286,8 +284,7 @@ impl Emit<'_> {
             is_whole: search.is_whole,
             end: End::Place(None),
             common: vec![false; f.regs.len()],
-            going: FastMap::default(),
-            meets: FastMap::default(),
+            guarded: FastMap::default(),
             folds: FastMap::default(),
             places: Vec::new(),
             moves: Vec::new(),
@@ -310,7 +307,7 @@ impl Emit<'_> {
             way.bits |= bare.as_ref().map_or(0, |(_, bits)| *bits);
             for (i, inst) in insts[..n].iter().enumerate() {
                 self.at = (b, i);
-                let going = way.going.get(&b).copied();
+                let going = way.guarded.get(&b).map(|g| g.going);
                 if !self.fits_merging(&way, inst) {
                     return None;
                 }
@@ -329,7 +326,7 @@ impl Emit<'_> {
                     }
                     way.tests.push((b, i));
                 }
-                let is_nothing = self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst));
+                let is_nothing = self.is_of_head(inst);
                 if !is_nothing {
                     written.extend(&inst.dst);
                 }
@@ -365,8 +362,7 @@ impl Emit<'_> {
                                 Going::Written(table) => way.bits |= table.bit,
                                 Going::Known(_) => way.is_first = true,
                             }
-                            way.meets.extend(blocks.iter().map(|x| (*x, meet)));
-                            way.going.extend(blocks.into_iter().map(|x| (x, going)));
+                            way.guarded.extend(blocks.into_iter().map(|x| (x, Guarded { going, meet })));
                         } else if self.head.as_ref().is_some_and(|h| h.always_parts(self.plan, b)) {
                             return None;
                         } else {
@@ -429,7 +425,7 @@ impl Emit<'_> {
 
     /// Whether a gang may do an instruction: the bits that it rests on, or nothing if it is to be tested.
     fn fits_gang(&mut self, inst: &Inst) -> Option<Option<u32>> {
-        if self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst)) {
+        if self.is_of_head(inst) {
             return Some(Some(0));
         }
         let fits = match inst.op {
@@ -476,35 +472,41 @@ impl Emit<'_> {
         }
     }
 
+    /// Whether the head does an instruction, and gangs have no code for it.
+    fn is_of_head(&self, inst: &Inst) -> bool {
+        self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst))
+    }
+
+    /// Whether lanes that do not go through a block of a way keep what they have of a register, since it is read where all lanes meet.
+    fn is_kept_by_others(&self, way: &Gang, b: usize, d: Reg) -> bool {
+        way.guarded.get(&b).is_some_and(|g| self.plan.facts.live.entry[g.meet].has(d.idx()))
+    }
+
     /// The table of the lanes for which alone an instruction is done, at the place being emitted: those behind keep what they have, or it need not be right for them.
     fn table_of_merging(&self, way: &Gang, inst: &Inst) -> Option<Table> {
         let b = self.at.0;
-        let (Some(Going::Written(table)), Some(meet)) = (way.going.get(&b), way.meets.get(&b)) else { return None };
-        let is_nothing = self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst));
-        let lives = inst.dst.iter().any(|d| self.plan.facts.live.entry[*meet].has(d.idx()));
+        let Going::Written(table) = way.guarded.get(&b)?.going else { return None };
+        let is_kept = inst.dst.iter().any(|d| self.is_kept_by_others(way, b, *d));
         let is_load = matches!(inst.op, Op::Load { .. });
-        (!is_nothing && (lives || table.is_known && is_load)).then_some(*table)
+        (!self.is_of_head(inst) && (is_kept || table.is_known && is_load)).then_some(table)
     }
 
     /// Whether an instruction may be done for some lanes alone where it is to be: a load of neighbours, or an op on vectors of one width. What guards a turn for the first warp leaves nothing behind.
     fn fits_merging(&mut self, way: &Gang, inst: &Inst) -> bool {
-        let b = self.at.0;
-        let lives = |e: &Self, d: &Reg| way.meets.get(&b).is_some_and(|m| e.plan.facts.live.entry[*m].has(d.idx()));
-        let own = |e: &Self, d: &Reg| e.places.is_own[d.idx()] || !lives(e, d);
+        let is_kept = |e: &Self, d: &Reg| e.is_kept_by_others(way, e.at.0, *d);
         if self.table_of_merging(way, inst).is_none() {
-            let is_nothing = self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst));
-            return is_nothing || !inst.dst.iter().any(|d| lives(self, d));
+            return self.is_of_head(inst) || !inst.dst.iter().any(|d| is_kept(self, d));
         }
-        let ty = inst.dst.first().map(|d| self.f.regs[d.idx()]);
-        let in_vectors = inst.dst.iter().all(|d| self.is_in_vectors(*d) && own(self, d));
-        in_vectors
+        let in_vectors = |d: &Reg| self.is_in_vectors(*d) && (self.places.is_own[d.idx()] || !is_kept(self, d));
+        inst.dst.iter().all(in_vectors)
             && match inst.op {
                 Op::Load { .. } => {
                     let is_row = |g: GangAccess| g.form == Form::Row && g.x.class.count == 1 && !g.scalars;
                     self.fixed_of_gang(inst).is_none() && self.access_of_gang(inst).is_some_and(is_row)
                 }
                 Op::Pure(op) => {
-                    let is_alike = |v: &Val| Some(is_wide(self.ty(*v))) == ty.map(is_wide) && self.ty(*v) != Ty::P;
+                    let wide = inst.dst.first().map(|d| is_wide(self.f.regs[d.idx()]));
+                    let is_alike = |v: &Val| Some(is_wide(self.ty(*v))) == wide && self.ty(*v) != Ty::P;
                     (arithmetic(op).is_some() || simple(op).is_some()) && inst.src.iter().all(is_alike)
                 }
                 _ => false,
@@ -549,11 +551,11 @@ impl Emit<'_> {
                 None => &self.f.blocks[b].insts[..n],
             };
             // Fewer lanes than a vector has are read on their own.
-            let is_apart = |g: &Going| match g {
-                Going::Known(lanes) => *lanes != u32::MAX,
+            let is_apart = |g: &Guarded| match g.going {
+                Going::Known(lanes) => lanes != u32::MAX,
                 Going::Written(table) => table.is_known,
             };
-            if way.going.get(&b).is_some_and(is_apart) {
+            if way.guarded.get(&b).is_some_and(is_apart) {
                 continue;
             }
             for i in 0..n {

@@ -168,6 +168,8 @@ pub(crate) struct Head {
     /// By block.
     guards: Vec<Option<Guard>>,
     known: Vec<Known>,
+    /// By block that ends in such a guard: the lanes of each warp that a guard of thread numbers and constants lets go on.
+    tables: Vec<Option<Vec<u32>>>,
     /// By block that a turn starts at.
     idle: Vec<Option<Idle>>,
     /// Words of the stack in use.
@@ -211,6 +213,7 @@ impl Head {
             fixed: None,
             guards: vec![None; f.blocks.len()],
             known: Vec::new(),
+            tables: vec![None; f.blocks.len()],
             idle: vec![None; f.blocks.len()],
             words: 0,
             spare: 0,

@@ -266,13 +266,19 @@ impl Emit<'_> {
         let mut known = None;
         for g in 0..shape.groups() {
             let (first, last) = shape.span(g);
-            let (lane, reach) = (shape.first_lane(g), last - first + high - low);
+            let reach = last - first + high - low;
             if known.replace(reach) != Some(reach) {
                 self.limits_of_run(&own, reach);
             }
-            self.lane_value(x.class.address, lane, RAX);
-            self.add_number(RAX, first - shape.delta(lane) + low);
+            self.lowest_of_group(&own, &shape, g, low);
             self.test_start(&own, RAX);
         }
+    }
+
+    /// So many bytes behind the lowest address of a group of lanes, in `rax`.
+    pub(crate) fn lowest_of_group(&mut self, x: &Access, shape: &Shape, g: usize, low: i64) {
+        let lane = shape.first_lane(g);
+        self.lane_value(x.class.address, lane, RAX);
+        self.add_number(RAX, shape.span(g).0 - shape.delta(lane) + low);
     }
 }

@@ -292,7 +292,7 @@ impl Specialised {
             return Tier::Careful;
         }
         // A cta of whole warps without calls may never need masked copies; others do from the start.
-        let whole = key.shape.ntid.iter().product::<u32>().is_multiple_of(32);
+        let whole = key.shape.threads().is_multiple_of(32);
         if whole && self.reach.len() == 1 { Tier::Lean } else { Tier::Quick }
     }
 

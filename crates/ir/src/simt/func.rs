@@ -272,6 +272,18 @@ pub struct LaunchShape {
     pub small_grid: bool,
 }
 
+impl LaunchShape {
+    /// Threads of a cta.
+    pub fn threads(&self) -> u32 {
+        self.ntid.iter().product()
+    }
+
+    /// Warps of a cta; the last one may have fewer lanes.
+    pub fn n_warps(&self) -> u32 {
+        self.threads().div_ceil(32)
+    }
+}
+
 /// A function.
 #[derive(Clone, PartialEq, Debug, Hash)]
 pub struct Function {
@@ -549,7 +561,7 @@ pub struct LineEntry {
 
 /// Special registers that are constants of a launch shape.
 pub fn shape_constant(s: Sreg, shape: &LaunchShape) -> Option<u64> {
-    let n: u32 = shape.ntid.iter().product();
+    let n = shape.threads();
     Some(match s {
         Sreg::Ntid(i) if i < 3 => u64::from(shape.ntid[i as usize]),
         Sreg::Tid(i) if i < 3 && shape.ntid[i as usize] == 1 => 0,
@@ -573,7 +585,7 @@ pub fn shape_range(s: Sreg, shape: &LaunchShape) -> Option<(u64, u64)> {
         Sreg::Ctaid(i @ 0..3) => (0, blocks(i) - 1),
         Sreg::Nctaid(i @ 0..3) => (1, blocks(i)),
         Sreg::Laneid => (0, 31),
-        Sreg::Warpid => (0, u64::from(shape.ntid.iter().product::<u32>().div_ceil(32).max(1)) - 1),
+        Sreg::Warpid => (0, u64::from(shape.n_warps().max(1)) - 1),
         _ => return None,
     })
 }

@@ -110,7 +110,7 @@ pub fn analyse_with(
         local_stride: i64::from(local_stride),
     };
     let defs = Defs::new(f, &facts.cfg);
-    let partial = shape.ntid.iter().product::<u32>() % 32 != 0;
+    let partial = !shape.threads().is_multiple_of(32);
     let has_call = f.blocks.iter().any(|b| matches!(b.term, Term::Call { .. }));
     facts.is_irreducible = facts.cfg.is_odd();
     if partial || has_call || !f.is_entry || facts.is_irreducible {

@@ -175,7 +175,7 @@ impl Emit<'_> {
                     for (k, inst) in [Some(inst), store].into_iter().flatten().enumerate() {
                         self.at = (b, i + k);
                         self.scratch.0 = 0;
-                        self.going = gang.going.get(&b).copied();
+                        self.going = gang.guarded.get(&b).map(|g| g.going);
                         let live = gang.alive_after(m, (number, number + k), is_common);
                         self.a.begin_instruction(live);
                         let is_access = matches!(inst.op, Op::Load { .. } | Op::Store { .. });

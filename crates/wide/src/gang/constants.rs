@@ -55,9 +55,8 @@ impl Emit<'_> {
 
     /// The constants that the vector code of an instruction reads.
     fn constants_of(&self, inst: &Inst) -> Vec<(Ty, u64)> {
-        let head = self.head.as_ref();
         let (mut all, is_odd) = (Vec::new(), |r: Reg| self.plan.may_hold_odd_nan[r.idx()]);
-        if head.is_some_and(|h| h.has(inst) || h.is_linear(inst)) {
+        if self.is_of_head(inst) {
             return all;
         }
         match inst.op {

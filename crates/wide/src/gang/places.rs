@@ -76,8 +76,7 @@ impl Emit<'_> {
                     continue;
                 }
                 // Lanes that do not go keep what they have.
-                let keeps = way.meets.get(&b).map(|meet| (meet, &self.plan.facts.live.entry[*meet]));
-                let kept = inst.dst.iter().copied().filter(|d| keeps.is_some_and(|(_, live)| live.has(d.idx())));
+                let kept = inst.dst.iter().copied().filter(|d| self.is_kept_by_others(way, b, *d));
                 let reads = inst.src.iter().filter_map(reg).filter(|r| !delayed.contains(r));
                 let reads: Vec<Reg> = reads.chain(kept).collect();
                 for r in reads.iter().filter(|r| self.is_in_vectors(**r)) {

@@ -39,10 +39,8 @@ pub(crate) struct Gang {
     pub(super) end: End,
     /// By register: whether it is the same in all warps.
     pub(super) common: Vec<bool>,
-    /// By block that only some lanes execute: those. The code is for all of them, but its stores.
-    pub(super) going: FastMap<usize, Going>,
-    /// By such a block: the one where all lanes meet again.
-    pub(super) meets: FastMap<usize, usize>,
+    /// Blocks that only some lanes execute. The code is for all of them, but its stores and what others keep.
+    pub(super) guarded: FastMap<usize, Guarded>,
     /// By block and instruction that loads: the instruction that reads the value from memory.
     pub(super) folds: FastMap<(usize, usize), (usize, usize)>,
     /// By warp: where registers live at first.
@@ -63,6 +61,15 @@ pub(crate) struct Gang {
     pub(super) label: Label,
     /// Where it goes on if it is followed by itself: registers have what they are to have at its start.
     pub(super) again: Option<Label>,
+}
+
+/// What is known of a block that only some lanes execute.
+#[derive(Clone, Copy)]
+pub(super) struct Guarded {
+    /// Those.
+    pub(super) going: Going,
+    /// The block where all lanes meet again.
+    pub(super) meet: usize,
 }
 
 /// Where a way ends.
@@ -111,9 +118,9 @@ impl fmt::Display for Gang {
         }
         write!(out, ", {} loads are operands", self.folds.len())?;
         write!(out, ", {} accesses are tested", self.tests.len())?;
-        let mut going: Vec<_> = self.going.iter().collect();
+        let mut going: Vec<_> = self.guarded.iter().collect();
         going.sort_unstable_by_key(|(b, _)| **b);
-        going.into_iter().try_for_each(|(b, going)| match going {
+        going.into_iter().try_for_each(|(b, guarded)| match guarded.going {
             Going::Known(lanes) => write!(out, ", b{b} in lanes {lanes:#x}"),
             Going::Written(..) => write!(out, ", b{b} in lanes that the head wrote down"),
         })

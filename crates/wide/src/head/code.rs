@@ -204,7 +204,7 @@ impl Emit<'_> {
         let is_short = self.ty(v) != Ty::B64;
         let base = ctx(base + 8 * shape.group_of(lane) as u32);
         let by = shape.delta(lane);
-        let n_warps = i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32));
+        let n_warps = i64::from(self.plan.facts.shape.n_warps());
         let number_of_warp = warp(offset_of!(WarpCtx, warp));
         let short = low32(to);
         match number {
@@ -330,7 +330,7 @@ impl Emit<'_> {
             return;
         }
         let Some(step) = reg(inst.src[0]).and_then(|r| head.number[r.idx()]) else { return };
-        let n = self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32);
+        let n = self.plan.facts.shape.n_warps();
         let [unknown, none, end] = std::array::from_fn(|_| self.a.label());
         let hold = ctx(FRAME_WORDS + 8 * (head.spare + 16));
         self.ends(head, inst.src[1], int.signed, None, unknown);

@@ -142,7 +142,7 @@ fn course(
             }
             let by_cta = sources.iter().any(|s| s.by_cta);
             let n_linear = sources.iter().filter(|s| s.is_linear).count();
-            let known = known(op, &sources, launch.ntid.iter().product::<u32>().div_ceil(32));
+            let known = known(op, &sources, launch.n_warps());
             let is_linear = match op {
                 _ if n_linear == 0 => false,
                 Pure::Mov(Ty::B32 | Ty::B64) | Pure::Add(Ty::B32 | Ty::B64) | Pure::Sub(Ty::B32 | Ty::B64) => true,

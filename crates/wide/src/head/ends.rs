@@ -85,7 +85,7 @@ impl Head {
             Val::Reg(r) => {
                 let (base, step) = self.courses[r.idx()].filter(|c| !c.by_cta)?.known?;
                 let shape = plan.facts.class[r.idx()].shape().filter(|s| s.groups() == 1)?;
-                let n_warps = i64::from(plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32));
+                let n_warps = i64::from(plan.facts.shape.n_warps());
                 let (lo, hi) = shape.span(0);
                 let reach = step * (n_warps - 1);
                 ((base, lo + reach.min(0), hi + reach.max(0)), plan.func.regs[r.idx()] != Ty::B64)
@@ -132,7 +132,7 @@ impl Head {
 
     /// How many warps from the first one on do something, if the shape of the launch decides it: see [`Idle`].
     pub(super) fn known_active(&self, plan: &Plan, inst: &Inst, signed: bool, idle: Idle) -> Option<u32> {
-        let n = plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32);
+        let n = plan.facts.shape.n_warps();
         let step = self.number[reg(inst.src[0])?.idx()].filter(|s| *s > 0)?;
         let a = self.known_ends(plan, inst.src[0], signed)?;
         let b = self.known_ends(plan, inst.src[1], signed)?;
@@ -336,7 +336,7 @@ impl Emit<'_> {
 
     /// The number of the last warp of a CTA.
     fn last_warp(&self) -> i64 {
-        i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32)) - 1
+        i64::from(self.plan.facts.shape.n_warps()) - 1
     }
 
     /// What is known of a comparison in all lanes of the CTA, in `eax`: bit 0 for all, bit 1 for none.

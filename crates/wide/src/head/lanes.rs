@@ -3,11 +3,10 @@
 //! # The model
 //! A guard whose comparisons are each of what is the same in all warps (the ends of a row of a picture) or of what is the same in all lanes of a warp (its first and last row) parts every warp in a
 //! way that the head writes down: a word of lanes for each warp. Where only the first warp does anything in a turn, and constants say which of its lanes, these lanes are a number. Gangs then do
-//! what is guarded for all lanes and store under a mask: nobody reads what the others made, and accesses were found to be right for all of them.
+//! what is guarded for all lanes and store under a mask, and what is read behind the guard they make under one too: nobody reads what the others made else, and accesses were found to be right for all of them.
 
-use handloom_ir::num::eval;
 use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
-use handloom_ir::types::{Int, Sreg, Ty};
+use handloom_ir::types::{Int, Ty};
 use handloom_plan::Plan;
 use handloom_plan::access::AccessClass;
 use iced_x86::{Code, Register};
@@ -104,7 +103,7 @@ impl Head {
 
     /// Whether the lanes of all warps of a CTA have room in a table.
     pub(super) fn has_tables(plan: &Plan) -> bool {
-        let threads = plan.facts.shape.ntid.iter().product::<u32>();
+        let threads = plan.facts.shape.threads();
         threads.is_multiple_of(32) && (2..=MOST_WARPS).contains(&(threads / 32))
     }
 
@@ -119,15 +118,15 @@ impl Head {
     /// Accesses of a block that constants keep all but the first warps from reach less far than those of all warps.
     pub(super) fn leave_out_idle(&mut self, plan: &Plan) {
         let f = &plan.func;
-        let n_warps = plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32) as usize;
+        let n_warps = plan.facts.shape.n_warps() as usize;
         let mut idle = vec![0; f.blocks.len()];
         for b in 0..f.blocks.len() {
             let active = self.most_active(f, b).filter(|n| *n < n_warps && self.n_active(plan, b) == Some(*n));
             let blocks = active.and_then(|n| Some((n, guarded(plan, b)?.0)));
             blocks.iter().flat_map(|(n, of)| of.iter().map(move |x| (n, x))).for_each(|(n, x)| idle[*x] = n_warps - n);
         }
-        let tables = self.tables_of_blocks(plan);
         let mut groups = std::mem::take(&mut self.groups);
+        let tables = self.tables_of_blocks(plan);
         for g in &mut groups {
             let step = self.number[g.key.0.idx()].filter(|n| *n > 0 && self.linear[g.key.0.idx()].is_some());
             let reach = self.reach_of_lanes(plan, g);
@@ -136,7 +135,7 @@ impl Head {
                     && (class.space, class.kind, class.bytes()) == (g.key.1, g.key.2, g.key.3)
             };
             let ends = f.blocks.iter().enumerate().flat_map(|(b, block)| {
-                let by = reach.as_ref().zip(tables[b].as_ref()).and_then(|(reach, lanes)| reach.of(lanes));
+                let by = reach.as_ref().zip(tables[b]).and_then(|(reach, lanes)| reach.of(lanes));
                 let (up, down) = by.unwrap_or((0, step.unwrap_or(0) * idle[b] as i64));
                 let classes = block.insts.iter().filter_map(AccessClass::of).filter(&of_group);
                 classes.map(move |c| (c.offset + up, c.offset - down))
@@ -183,7 +182,7 @@ impl Head {
 
     /// How many warps do something in turns that start at a block, if constants say so.
     pub(crate) fn n_active(&self, plan: &Plan, b: usize) -> Option<usize> {
-        let n_warps = plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32) as usize;
+        let n_warps = plan.facts.shape.n_warps() as usize;
         match self.idle[b] {
             // All warps begin such a turn.
             Some(idle) if b == 0 && idle.barrier.is_some() => Some(n_warps),
@@ -197,22 +196,9 @@ impl Head {
         let f = &plan.func;
         let (guard, active) = (self.guards[b].filter(|_| self.idle[b].is_some())?, self.n_active(plan, b)?);
         self.most_active(f, b)?;
-        let inst = f.blocks[b].insts.get(guard.from)?;
-        let (Op::Pure(op), Some(a), Some(bound)) = (inst.op, reg(inst.src[0]), crate::table::constant(inst.src[1]))
-        else {
-            return None;
-        };
-        let makes = |i: &&Inst| i.dst.contains(&a);
-        let Op::Sreg(Sreg::Tid(i)) = f.blocks.iter().flat_map(|x| &x.insts).find(makes)?.op else { return None };
-        let [nx, ny, _] = plan.facts.shape.ntid;
-        let holds = is_done_if_true(f, b);
-        let does = |thread: u32| {
-            let number = [thread % nx, thread / nx % ny, thread / (nx * ny)].get(usize::from(i)).copied()?;
-            Some(u32::from((eval(op, &[u64::from(number), bound])[0] & 1 == 1) == holds))
-        };
-        let of_warp = |w: u32| (0..32).try_fold(0, |lanes, lane| Some(lanes | does(32 * w + lane)? << lane));
-        let first = of_warp(0)?;
-        (1..active as u32).all(|w| of_warp(w) == Some(first)).then_some(first)
+        let table = self.known_table(plan, b, guard)?;
+        let first = *table.first()?;
+        table.iter().take(active).all(|lanes| *lanes == first).then_some(first)
     }
 }
 
@@ -267,7 +253,7 @@ impl Emit<'_> {
         }
         let Some(cond) = of(Val::Reg(guard.cond)) else { return };
         self.a.end_instruction(1 << cond);
-        let warps = self.plan.facts.shape.ntid.iter().product::<u32>() / 32;
+        let warps = self.plan.facts.shape.threads() / 32;
         let all = ((1u32 << warps) - 1).cast_signed();
         for (value, bit) in [(u32::MAX, guard.bits.0), (0, guard.bits.1)] {
             let no = self.a.label();

@@ -37,9 +37,9 @@ impl Reach {
 
 impl Head {
     /// The lanes of each warp in which a guard lets go on, if the shape of the launch decides it.
-    fn known_table(&self, plan: &Plan, b: usize, guard: Guard) -> Option<Vec<u32>> {
+    pub(super) fn known_table(&self, plan: &Plan, b: usize, guard: Guard) -> Option<Vec<u32>> {
         let insts = &plan.func.blocks[b].insts[guard.from..];
-        let n_warps = plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32) as usize;
+        let n_warps = plan.facts.shape.n_warps() as usize;
         let value = |v: Val, warp: usize, lane: usize| match v {
             Val::Imm(x, ty) => Some(x & ty.mask()),
             Val::Reg(r) => {
@@ -80,22 +80,21 @@ impl Head {
         for b in 0..plan.func.blocks.len() {
             let is_open = |g: &Guard| g.lanes.is_none() && self.bits < 31 && Head::has_tables(plan);
             let Some(guard) = self.guards[b].filter(|g| self.idle[b].is_none() && is_open(g)) else { continue };
-            let parts = |lanes: &[u32]| lanes.iter().any(|l| *l != lanes[0] || !matches!(*l, 0 | u32::MAX));
-            if guarded(plan, b).is_some() && self.known_table(plan, b, guard).is_some_and(|lanes| parts(&lanes)) {
+            let parts = |lanes: &Vec<u32>| lanes.iter().any(|l| *l != lanes[0] || !matches!(*l, 0 | u32::MAX));
+            let is_straight = guarded(plan, b).is_some();
+            if let Some(lanes) = self.known_table(plan, b, guard).filter(|lanes| is_straight && parts(lanes)) {
                 self.give_table(b, guard, true);
+                self.tables[b] = Some(lanes);
             }
         }
     }
 
     /// By block: the lanes of each warp that may execute it, where such a guard says so.
-    pub(super) fn tables_of_blocks(&self, plan: &Plan) -> Vec<Option<Vec<u32>>> {
+    pub(super) fn tables_of_blocks(&self, plan: &Plan) -> Vec<Option<&[u32]>> {
         let mut tables = vec![None; plan.func.blocks.len()];
-        for b in 0..plan.func.blocks.len() {
-            let guard = self.guards[b].filter(|g| g.lanes.is_some_and(|t| t.is_known));
-            let of = guard.and_then(|guard| Some((guarded(plan, b)?.0, self.known_table(plan, b, guard)?)));
-            if let Some((blocks, table)) = of {
-                blocks.into_iter().for_each(|x| tables[x] = Some(table.clone()));
-            }
+        for (b, table) in self.tables.iter().enumerate().filter_map(|(b, table)| Some((b, table.as_deref()?))) {
+            let blocks = guarded(plan, b).map_or_else(Vec::new, |(blocks, _)| blocks);
+            blocks.into_iter().for_each(|x| tables[x] = Some(table));
         }
         tables
     }
@@ -109,7 +108,7 @@ impl Head {
         if g.from != r || !is_row || g.key.3 < 4 {
             return None;
         }
-        let n_warps = i64::from(plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32));
+        let n_warps = i64::from(plan.facts.shape.n_warps());
         let of_warp = |w: i64| std::array::from_fn(|l| step * w + shape.delta(l));
         Some(Reach { places: (0..n_warps).map(of_warp).collect() })
     }
@@ -118,7 +117,7 @@ impl Head {
 impl Emit<'_> {
     /// Writes down the lanes that such a guard lets go on.
     pub(super) fn write_known_lanes(&mut self, head: &Head, b: usize, table: Table) {
-        let Some(lanes) = head.guards[b].and_then(|g| head.known_table(self.plan, b, g)) else { return };
+        let Some(lanes) = &head.tables[b] else { return };
         let words: Vec<u64> = (0..16).map(|w| lanes.get(w).map_or(0, |l| u64::from(*l))).collect();
         let c = self.lanes_constant(Ty::B32, &words);
         self.a.op2(load_code(Ty::B32), zmm(0), c);

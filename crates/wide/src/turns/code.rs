@@ -92,7 +92,7 @@ impl Emit<'_> {
     /// Whether the warps of a CTA go through the loop of a header in turn.
     fn may_go_in_turn(&self, header: usize) -> bool {
         let (f, cfg) = (self.f, &self.plan.facts.cfg);
-        let threads = self.plan.facts.shape.ntid.iter().product::<u32>();
+        let threads = self.plan.facts.shape.threads();
         let Some(body) = cfg.body(header) else { return false };
         let is_innermost = cfg.loops.iter().all(|(h, _)| *h == header || !body.has(*h));
         let n_latches = cfg.preds[header].iter().filter(|p| **p >= header).count();
@@ -216,7 +216,7 @@ impl Emit<'_> {
 
     /// Lanes of a warp that has not run, in `LANES`: all of them, but in the last warp of a CTA that ends in the middle of one.
     fn first_lanes(&mut self, of: Register, to: Register) {
-        let threads = self.plan.facts.shape.ntid.iter().product::<u32>();
+        let threads = self.plan.facts.shape.threads();
         self.a.imm(Code::Mov_rm32_imm32, to, -1);
         if !threads.is_multiple_of(32) {
             let whole = self.a.label();
@@ -290,7 +290,7 @@ impl Emit<'_> {
             Some(b) => (BARRIERS + b as u32, turns.afters[b]),
             None => (END, turns.done),
         };
-        let n_warps = self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32);
+        let n_warps = self.plan.facts.shape.n_warps();
         let all = self.a.label();
         self.load64(RAX, ctx(idle.word));
         self.a.imm(Code::Cmp_rm64_imm32, RAX, n_warps.cast_signed());
