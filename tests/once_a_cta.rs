@@ -5,6 +5,8 @@
 
 #[path = "once_a_cta/apart.rs"]
 mod apart;
+#[path = "once_a_cta/blocks.rs"]
+mod blocks;
 #[path = "once_a_cta/edges.rs"]
 mod edges;
 #[path = "once_a_cta/scans.rs"]
@@ -15,6 +17,8 @@ use std::fmt::Write;
 use handloom_tests::agree::{agree, agree_on};
 use handloom_tests::engines::{Argument, INTERP, Job, Launch, Way};
 use handloom_tests::rng::Rng;
+
+use blocks::{Block, NUMBER};
 
 /// Kernels of a plain run.
 const KERNELS: u64 = 120;
@@ -48,7 +52,7 @@ const TILE: u32 = 4096;
 
 struct Kernel {
     text: String,
-    block: [u32; 2],
+    block: Block,
     grid: [u32; 2],
     n: u32,
     /// Words of the buffer that is read.
@@ -595,7 +599,8 @@ impl Maker {
 /// The kernel of a seed.
 fn kernel(seed: u64) -> Kernel {
     let mut rng = Rng::new(seed);
-    let block = *rng.pick(BLOCKS);
+    let seen = if rng.one_in(3) { Block::other(&mut rng) } else { Block::plain(*rng.pick(BLOCKS)) };
+    let block = seen.seen;
     // Of small blocks also rows so long that they are asked about as a whole.
     let rows: &[u32] = if block[0] * block[1] <= 128 { &[1, 2, 5, 9, 12, 30, 70] } else { &[1, 1, 2, 3, 5, 9] };
     // Grids that are higher than wide have short rows, whose first and last blocks are many.
@@ -633,19 +638,20 @@ fn kernel(seed: u64) -> Kernel {
          .reg .b32 %c<3>, %most<3>;\n    .reg .b64 %l<3>, %m<2>, %in, %out, %w;\n    \
          .shared .align 4 .b8 tile[{TILE}];\n    ld.param.u64 %out, [out];\n    ld.param.u64 %in, [in];\n    ld.param.u32 %n, [n];\n    \
          mov.u32 %t0, %ctaid.x;\n    mov.u32 %t1, %ntid.x;\n    mov.u32 %t2, %tid.x;\n    {x}\n    \
-         mov.u32 %lin, %tid.y;\n    mad.lo.s32 %lin, %lin, %t1, %t2;\n    mov.u32 %c, %nctaid.x;\n    mul.lo.s32 %c, %c, %t1;\n    \
+         {NUMBER}mov.u32 %c, %nctaid.x;\n    mul.lo.s32 %c, %c, %t1;\n    \
          mov.u32 %t0, %ctaid.y;\n    mov.u32 %t1, %ntid.y;\n    mov.u32 %t2, %tid.y;\n    mad.lo.s32 %y, %t0, %t1, %t2;\n    \
          mad.lo.s32 %idx, %y, %c, %x;\n    mov.u32 %at, tile;\n    shl.b32 %t0, %lin, 2;\n    add.u32 %at, %at, %t0;\n    \
          mov.u32 %r, %idx;\n    mov.u32 %s, %lin;\n    cvt.u64.u32 %w, %n;\n{}    ret;\n}}\n",
         m.text
     );
-    Kernel { text, block, grid, n, words: usize::try_from(words).unwrap_or(1) }
+    let text = seen.text(text, "mov.u32 %t0, %ctaid.x;\n    mov.u32 %t1, ");
+    Kernel { text, block: seen, grid, n, words: usize::try_from(words).unwrap_or(1) }
 }
 
 /// Says what differs.
 fn compare(seed: u64) -> Result<(), String> {
     let k = kernel(seed);
-    let total = (k.block[0] * k.block[1] * k.grid[0] * k.grid[1]) as usize;
+    let total = (k.block.seen[0] * k.block.seen[1] * k.grid[0] * k.grid[1]) as usize;
     let input = (0..k.words).flat_map(|i| (i as u32).wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     let job = Job {
         name: "once.ptx",
@@ -656,7 +662,7 @@ fn compare(seed: u64) -> Result<(), String> {
         launches: vec![Launch {
             entry: "k",
             grid: [k.grid[0], k.grid[1], 1],
-            block: [k.block[0], k.block[1], 1],
+            block: k.block.launched,
             shared_bytes: 0,
             args: vec![Argument::Buffer(0, 0), Argument::Buffer(2, 0), Argument::Scalar(u64::from(k.n))],
             cooperative: false,
@@ -665,7 +671,10 @@ fn compare(seed: u64) -> Result<(), String> {
         variables: vec![],
     };
     let told = |way: Way, what: &str| {
-        format!("seed {seed}, grid {:?}, block {:?}, n {}: [{}] {what}\n{}", k.grid, k.block, k.n, way.name, k.text)
+        format!(
+            "seed {seed}, grid {:?}, block {:?}, n {}: [{}] {what}\n{}",
+            k.grid, k.block.launched, k.n, way.name, k.text
+        )
     };
     agree(&job, &told)
 }

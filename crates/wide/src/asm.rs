@@ -430,6 +430,15 @@ impl Asm {
         }
     }
 
+    /// `r = rm * number` in 64 bits.
+    pub fn times(&mut self, r: Register, rm: impl Into<Rm>, n: i32) {
+        let code = Code::Imul_r64_rm64_imm32;
+        match rm.into() {
+            Rm::Reg(by) => self.put(Instruction::with3(code, r, by, n), None),
+            Rm::Mem(m) => self.put(Instruction::with3(code, r, self.memory(m), n), Some(m)),
+        }
+    }
+
     /// `rm, number` of 8 bits.
     pub fn imm8(&mut self, code: Code, rm: impl Into<Rm>, n: u32) {
         match rm.into() {

@@ -196,8 +196,8 @@ fn made(
         return Ok(None);
     }
     let mut tables = std::mem::take(&mut e.tables);
-    for (under_mask, alone) in e.twins.values() {
-        under_mask.iter().for_each(|site| tables.mems[*site].twin = alone.map(|a| a as u32));
+    for (others, first) in e.twins.values() {
+        others.iter().for_each(|site| tables.mems[*site].twin = first.map(|site| site as u32));
     }
     tables.ctx_bytes = e.places.ctx_bytes(e.scratch.1);
     tables.pend_offset = e.places.pend;

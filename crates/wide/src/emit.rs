@@ -64,13 +64,21 @@ pub(crate) struct Cold {
     pub(crate) held: Vec<Held>,
 }
 
-/// A constant in all lanes of a vector.
+/// What a vector holds in all its lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Kept {
     /// Of 64 bits, not of 32.
     pub(crate) is_wide: bool,
-    pub(crate) value: u64,
+    pub(crate) value: Repeated,
     pub(crate) vector: u8,
+}
+
+/// What all lanes have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Repeated {
+    Number(u64),
+    /// The word of the head at this place.
+    Word(u32),
 }
 
 /// The emission of one function.
@@ -115,7 +123,7 @@ pub(crate) struct Emit<'p> {
     pub(crate) testers: Vec<Tester>,
     /// By block, if it is known: vectors that hold something for lanes which wait elsewhere while it runs.
     pub(crate) awaited: Vec<u32>,
-    /// By block and instruction: the sites of its copies under a mask, and of the other one, if that is tested by itself.
+    /// By block and instruction: the site of the first copy that no mask is for, if that is tested, as the second; and those of all others.
     pub(crate) twins: FastMap<(usize, usize), (Vec<usize>, Option<usize>)>,
     /// Sums that the runtime may collect, by block and instruction.
     pub(crate) late: FastSet<(usize, usize)>,
@@ -180,7 +188,7 @@ pub(crate) struct Emit<'p> {
     pub(crate) going: Option<Going>,
     /// Whether the code is for the first warp of the CTA alone.
     pub(crate) is_of_first: bool,
-    /// Constants that vectors hold.
+    /// Constants and words of the head that vectors hold.
     pub(crate) kept: Vec<Kept>,
     /// Words of the stack that vectors for one instruction hold, and from where in the code on.
     pub(crate) spreads: Vec<(Ty, Register, Mem, usize)>,

@@ -3,8 +3,8 @@
 //! # The model
 //! Most integers of a kernel are functions of parameters, of `%ctaid` and of the number of the warp, and of nothing else. Those that do not depend on the
 //! warp (*same*) are computed in the *head*, a subroutine that runs when a CTA begins and whenever the code is entered, and lie in words of the stack.
-//! Of those that go up by an even step from warp to warp (*linear*), the head knows the value in warp 0 and the step, hence the lowest and the
-//! highest of the whole CTA. So it decides once
+//! Of those that go up by an even step from warp to warp, or along ranks of warps and from one rank to the next (*linear*), the head knows the value in warp 0 and the steps, hence the
+//! lowest and the highest of the whole CTA. So it decides once
 //!
 //! - that a 32-bit value which is extended to 64 bits does not wrap in any lane: the code that follows rests on it, and a CTA where it
 //!   does not hold leaves with `Deopt` before anything has happened;
@@ -30,7 +30,7 @@ use handloom_plan::analysis::shape;
 use iced_x86::Register;
 
 pub(crate) use self::courses::testable;
-use self::courses::{Course, courses, tid_step};
+use self::courses::{ACROSS, Course, DOWN, Ranks, Steps, courses, tid_steps};
 use crate::access::{Access, is_of_elements};
 use crate::asm::Label;
 use crate::rising::Rising;
@@ -142,18 +142,44 @@ pub(crate) enum Going {
     Written(Table),
 }
 
+/// A linear value.
+#[derive(Clone, Copy)]
+struct Linear {
+    /// The words of its value in warp 0, by group of lanes.
+    base: u32,
+    /// The words of its steps.
+    steps: Steps<u32>,
+    /// The steps that are constants.
+    numbers: Steps<Option<i64>>,
+    /// Where the launch decides the others: three words of how far the lowest value of all warps is from that of warp 0, how far the highest, and how far these are from each other.
+    reach: Option<u32>,
+}
+
+impl Linear {
+    /// Its steps, if both are constants.
+    fn known(&self) -> Option<Steps<i64>> {
+        Some([self.numbers[ACROSS]?, self.numbers[DOWN]?])
+    }
+}
+
+/// How far a value is from that of another warp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Apart {
+    /// A constant.
+    pub(crate) number: i32,
+    /// Words of the head, times numbers.
+    pub(crate) words: Steps<Option<(u32, i32)>>,
+}
+
 /// What the head of a function does.
 pub(crate) struct Head {
+    ranks: Ranks,
     /// By register: whether it is computed in the head.
     courses: Vec<Option<Course>>,
     /// By register: the word of one that is the same in all warps.
     pub(crate) same: Vec<Option<u32>>,
-    /// By register: of one that is linear, the words of its value in warp 0 and of its step.
-    linear: Vec<Option<(u32, u32)>>,
-    /// By register: of one that is linear by a step that the launch decides, two words of how far it is from warp 0 to the last one, down and up.
-    reach: Vec<Option<u32>>,
-    /// By register: its step, if that is a constant.
-    number: Vec<Option<i64>>,
+    /// By register.
+    linear: Vec<Option<Linear>>,
     /// By register: whether it is linear and needs words in the context only where somebody asks for them.
     lean: Vec<bool>,
     /// Blocks and instructions that the head computes, in order.
@@ -199,12 +225,12 @@ impl Head {
         }
         let n = f.regs.len();
         let launch = plan.facts.shape;
+        let ranks = Ranks::of(f, &launch);
         let mut head = Head {
-            courses: courses(f, &launch, &plan.def_count),
+            ranks,
+            courses: courses(f, &launch, ranks, &plan.def_count),
             same: vec![None; n],
             linear: vec![None; n],
-            number: vec![None; n],
-            reach: vec![None; n],
             lean: vec![false; n],
             insts: Vec::new(),
             checks: Vec::new(),
@@ -426,9 +452,10 @@ impl Head {
                     if c.is_linear {
                         let groups = plan.facts.class[d.idx()].shape().map_or(1, |s| s.groups());
                         let base = take(&mut self.words, groups as u32);
-                        let step = take(&mut self.words, 1);
-                        self.linear[d.idx()] = Some((base, step));
-                        self.number[d.idx()] = self.constant_step(plan, inst);
+                        let numbers = [ACROSS, DOWN].map(|way| self.constant_step(plan, inst, way));
+                        let word = |n: Option<i64>| if n.is_none() { take(&mut self.words, 1) } else { 0 };
+                        let steps = numbers.map(word);
+                        self.linear[d.idx()] = Some(Linear { base, steps, numbers, reach: None });
                     } else {
                         self.same[d.idx()] = Some(take(&mut self.words, 1));
                     }
@@ -473,17 +500,13 @@ impl Head {
         self.words += 2 * 16;
     }
 
-    /// The step of a value that is made of ones with words, if it is a constant.
-    fn constant_step(&self, plan: &Plan, inst: &Inst) -> Option<i64> {
-        let of = |v: Val| match reg(v) {
-            Some(r) if self.linear[r.idx()].is_some() => self.number[r.idx()],
-            Some(_) | None => Some(0),
-        };
+    /// A step of a value that is made of ones with words, if it is a constant.
+    fn constant_step(&self, plan: &Plan, inst: &Inst, way: usize) -> Option<i64> {
+        let of = |v: Val| self.linear_of(v).map_or(Some(0), |l| l.numbers[way]);
         let value = |i: usize| crate::table::constant(inst.src[i]);
         let step = match inst.op {
-            Op::Sreg(Sreg::Warpid) => 1,
-            Op::Sreg(Sreg::Tid(i)) => tid_step(i, &plan.facts.shape)?,
-            Op::Pure(Pure::And(_) | Pure::Shr(_)) => self.courses[inst.dst[0].idx()]?.known?.1,
+            Op::Sreg(s) => self.special_steps(plan, s)?[way],
+            Op::Pure(Pure::And(_) | Pure::Shr(_)) => self.courses[inst.dst[0].idx()]?.known?.1[way],
             Op::Pure(Pure::Add(_)) => of(inst.src[0])?.wrapping_add(of(inst.src[1])?),
             Op::Pure(Pure::Sub(_)) => of(inst.src[0])?.wrapping_sub(of(inst.src[1])?),
             Op::Pure(Pure::Shl(_)) => of(inst.src[0])?.wrapping_shl(value(1)? as u32),
@@ -491,6 +514,8 @@ impl Head {
                 let (by, step) = match (value(0), value(1)) {
                     (_, Some(by)) => (by, of(inst.src[0])?),
                     (Some(by), _) => (by, of(inst.src[1])?),
+                    // One of both is the same in all warps.
+                    (None, None) if inst.src.iter().all(|v| of(*v) == Some(0)) => return Some(0),
                     (None, None) => return None,
                 };
                 let is_signed = matches!(op, Pure::MulWide(Int { signed: true, .. }));
@@ -546,7 +571,7 @@ impl Head {
         let ([inst], Term::Branch { then, otherwise, .. }) = (slice, &f.blocks[b].term) else { return None };
         let Op::Pure(Pure::ICmp(cmp, Int { ty: Ty::B32, .. })) = inst.op else { return None };
         let a = reg(inst.src[0])?;
-        let rises = self.linear[a.idx()].is_some() && self.number[a.idx()].is_some_and(|n| n > 0);
+        let rises = self.even_step(a).is_some_and(|n| n > 0);
         let is_same = reg(inst.src[1]).is_none_or(|r| self.same[r.idx()].is_some());
         let one_group = plan.facts.arg(inst.src[0]).shape.is_some_and(|s| s.groups() == 1);
         if !rises || !is_same || !one_group || !before.iter().all(|i| self.is_nothing(i)) {
@@ -588,7 +613,7 @@ impl Head {
         let is_tid =
             f.blocks.iter().flat_map(|x| &x.insts).find(makes).is_some_and(|i| matches!(i.op, Op::Sreg(Sreg::Tid(_))));
         let step =
-            self.number[a.idx()].and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0 && is_tid && bound < 1 << 16)?;
+            self.even_step(a).and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0 && is_tid && bound < 1 << 16)?;
         let beyond = if idle.from_equal { bound } else { bound + 1 };
         usize::try_from(beyond.div_ceil(step)).ok()
     }
@@ -631,23 +656,64 @@ impl Head {
         (g.first.is_some() && g.covers(class)).then_some(g.bit)
     }
 
+    /// What is known of a linear value.
+    fn linear_of(&self, v: Val) -> Option<&Linear> {
+        self.linear[reg(v)?.idx()].as_ref()
+    }
+
+    /// The steps of a special register that is linear.
+    fn special_steps(&self, plan: &Plan, s: Sreg) -> Option<Steps<i64>> {
+        match s {
+            Sreg::Warpid => Some(self.ranks.in_order(1)),
+            Sreg::Tid(i) => tid_steps(i, &plan.facts.shape, self.ranks),
+            _ => None,
+        }
+    }
+
+    /// The step of a value from each warp to the next, if it is a constant and the same for all.
+    fn even_step(&self, r: Reg) -> Option<i64> {
+        let [across, down] = self.linear[r.idx()]?.known()?;
+        let is_even = self.ranks.across == 1 || self.ranks.down == 1 || down == across * i64::from(self.ranks.across);
+        is_even.then_some(if self.ranks.across == 1 { down } else { across })
+    }
+
     /// Whether a register is the same in all warps of a CTA.
     pub(crate) fn is_same_in_warps(&self, r: Reg) -> bool {
-        self.same[r.idx()].is_some() || self.linear[r.idx()].is_some() && self.number[r.idx()] == Some(0)
+        self.same[r.idx()].is_some() || self.linear[r.idx()].is_some_and(|l| l.numbers == [Some(0); 2])
     }
 
-    /// How much more a linear value is some warps further on, if that is a constant. Values of 32 bits that are addresses do not wrap.
-    pub(crate) fn constant_distance(&self, r: Reg, warps: usize) -> Option<i32> {
+    /// How much more a value is in one warp of a gang than in another one, by their places in the gang. Values of 32 bits that are addresses do not wrap. `None` also where constants are
+    /// too large.
+    pub(crate) fn apart(&self, r: Reg, from: usize, to: usize) -> Option<Apart> {
         if self.same[r.idx()].is_some() {
-            return Some(0);
+            return Some(Apart { number: 0, words: [None; 2] });
         }
-        let by = self.linear[r.idx()].and(self.number[r.idx()])?.checked_mul(warps as i64)?;
-        i32::try_from(by).ok().filter(|by| by.unsigned_abs() < 1 << 24)
+        let l = self.linear[r.idx()]?;
+        let (a, b) = (self.ranks.place(from), self.ranks.place(to));
+        let (mut number, mut words) = (0_i64, [None; 2]);
+        for way in [ACROSS, DOWN] {
+            let n = b[way] - a[way];
+            match l.numbers[way] {
+                _ if n == 0 => {}
+                Some(step) => number = number.checked_add(step.checked_mul(n)?)?,
+                None => words[way] = Some((l.steps[way], i32::try_from(n).ok()?)),
+            }
+        }
+        let number = i32::try_from(number).ok().filter(|by| by.unsigned_abs() < 1 << 24)?;
+        Some(Apart { number, words })
     }
 
-    /// The word that holds how much more a linear value is from warp to warp, if that is no constant.
-    pub(crate) fn step_word(&self, r: Reg) -> Option<u32> {
-        self.linear[r.idx()].filter(|_| self.number[r.idx()].is_none()).map(|(_, step)| step)
+    /// The warps of a gang, before one of them, from which a value may be a constant away: the first one, those of its rank and of its file.
+    pub(crate) fn neighbours(&self, member: usize) -> [usize; 3] {
+        let file = member % self.ranks.across as usize;
+        [0, member - file, file]
+    }
+
+    /// The words that hold how much more a linear value is from warp to warp, as far as that is no constant.
+    fn step_words(&self, r: Reg) -> impl Iterator<Item = u32> {
+        let l = self.linear[r.idx()];
+        l.into_iter()
+            .flat_map(|l| [ACROSS, DOWN].into_iter().filter(move |w| l.numbers[*w].is_none()).map(move |w| l.steps[w]))
     }
 
     /// Whether the result of an instruction is linear.

@@ -212,14 +212,16 @@ impl Emit<'_> {
         }
     }
 
-    /// Notes what an access is tested against: those of a joint test against what the first of them is. What the access finds under a mask is for that test too.
+    /// Notes what an access is tested against: those of a joint test against what the first of them is. What other copies of the access find, under a mask or one by one, is for
+    /// that test too.
     fn note_limits(&mut self, joint: Option<Member>, limits: Limits) {
         let (b, i) = self.at;
         let first = joint.and_then(|m| self.joints.iter().find(|(_, x)| x.group == m.group && x.test.is_some()));
         let tested = first.and_then(|(k, _)| self.limits_of.get(&(b, *k))).copied().unwrap_or(limits);
-        match (self.in_part, limits, tested) {
-            (true, Limits::Heap(site), _) => self.twins.entry((b, i)).or_default().0.push(site),
-            (false, _, Limits::Heap(site)) => self.twins.entry((b, i)).or_default().1 = Some(site),
+        let twins = self.twins.entry((b, i)).or_default();
+        match (limits, tested) {
+            (_, Limits::Heap(site)) if !self.in_part && twins.1.is_none() => twins.1 = Some(site),
+            (Limits::Heap(site), _) => twins.0.push(site),
             _ => {}
         }
         let is_tested = matches!(tested, Limits::Heap(_) | Limits::Shared);

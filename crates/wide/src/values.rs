@@ -114,10 +114,16 @@ impl Emit<'_> {
 
     /// The same in the vector that keeps it, or in memory.
     pub(crate) fn constant_rm(&mut self, ty: Ty, x: u64) -> Rm {
-        match self.kept.iter().find(|k| k.is_wide == is_wide(ty) && k.value == x) {
-            Some(k) => Rm::Reg(zmm(k.vector)),
+        match self.kept_in(ty, Repeated::Number(x)) {
+            Some(v) => Rm::Reg(v),
             None => Rm::Mem(self.constant(ty, x)),
         }
+    }
+
+    /// The vector that keeps what all lanes have.
+    fn kept_in(&self, ty: Ty, value: Repeated) -> Option<Register> {
+        let k = self.kept.iter().find(|k| k.is_wide == is_wide(ty) && k.value == value)?;
+        Some(zmm(k.vector))
     }
 
     /// A part of a source as a register or memory; `scratch` where it must be made. Clobbers `eax` and `k7`.
@@ -131,7 +137,9 @@ impl Emit<'_> {
             At::Memory(m) => Rm::Mem(m[q]),
             At::Row(at) => Rm::Mem(ctx(at + 64 * q as u32)),
             At::Imm(x) => self.constant_rm(s.ty, x),
-            At::Words(shape, at) if shape.is_uniform() => Rm::Mem(ctx(at).spread()),
+            At::Words(shape, at) if shape.is_uniform() => {
+                self.kept_in(s.ty, Repeated::Word(at)).map_or_else(|| Rm::Mem(ctx(at).spread()), Rm::Reg)
+            }
             At::Words(shape, at) => {
                 self.make_affine(&shape, at, s.ty, q, zmm(scratch));
                 Rm::Reg(zmm(scratch))

@@ -28,8 +28,7 @@ impl Emit<'_> {
         let own = || insts().filter(|i| !head.has(i) && !head.is_linear(i));
         let mut kept: Vec<(Reg, Alone)> = Vec::new();
         for d in own().flat_map(|i| &i.dst) {
-            let knows =
-                |first: &Reg| head.step_word(*first).is_some() || head.constant_distance(*first, MOST).is_some();
+            let knows = |first: &Reg| (0..MOST).all(|m| head.apart(*first, 0, m).is_some());
             let alone = match head.first_value(*d).filter(knows) {
                 _ if !matches!(self.place(*d), Place::Words(_)) => None,
                 _ if common[d.idx()] => Some(Alone::Same),
@@ -102,7 +101,7 @@ impl Emit<'_> {
         if let Alone::Apart(first) = alone
             && member > 0
         {
-            self.add_distance(first, member, to);
+            self.add_distance(first, (0, member), to);
         }
         true
     }
@@ -119,13 +118,12 @@ impl Emit<'_> {
         r
     }
 
-    /// Adds how far a value of the head is from that of a warp some warps before. Clobbers `r10`.
-    fn add_distance(&mut self, of: Reg, warps: usize, to: Register) {
-        let Some(head) = self.head.as_ref() else { return };
-        if let Some(by) = head.constant_distance(of, warps) {
-            self.add_number(to, by.into());
-        } else if let Some(step) = head.step_word(of) {
-            self.a.op2i(Code::Imul_r64_rm64_imm32, Register::R10, ctx(step), warps as u32);
+    /// Adds how far a value of the head is in one warp of the gang from that in another one. Clobbers `r10`.
+    fn add_distance(&mut self, of: Reg, (from, warp): (usize, usize), to: Register) {
+        let Some(by) = self.head.as_ref().and_then(|h| h.apart(of, from, warp)) else { return };
+        self.add_number(to, by.number.into());
+        for (step, n) in by.words.into_iter().flatten() {
+            self.a.times(Register::R10, ctx(step), n);
             self.a.op2(Code::Add_r64_rm64, to, Register::R10);
         }
     }
@@ -144,7 +142,7 @@ impl Emit<'_> {
                 self.load64(RAX, word);
                 for m in 1..gang.warps {
                     if let Alone::Apart(first) = alone {
-                        self.add_distance(first, 1, RAX);
+                        self.add_distance(first, (m - 1, m), RAX);
                         if is_short {
                             self.a.op2(Code::Mov_r32_rm32, EAX, EAX);
                         }

@@ -15,7 +15,7 @@ use crate::alloc::{FIRST_VECTOR, Place, n_parts};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::flow::Way;
-use crate::head::{Going, Table};
+use crate::head::{Apart, Going, Table};
 use crate::turns::{Chosen, code as turns, place_of};
 use crate::values::{At, Src, is_wide, load_code, store_code};
 
@@ -551,20 +551,27 @@ impl Emit<'_> {
 
     /// Whose address a register is to hold for an element of the warp, and bytes from that one's element.
     pub(crate) fn member_of_run(&self, address: Reg) -> (usize, i32) {
-        let head = self.head.as_ref().filter(|_| self.member > 0);
-        let by = head.and_then(|h| h.constant_distance(self.distance_of(address), self.member));
-        by.map_or((self.member, 0), |by| (0, by))
+        let Some(head) = self.head.as_ref().filter(|_| self.member > 0) else { return (self.member, 0) };
+        let of = self.distance_of(address);
+        let constant = |from: usize| {
+            head.apart(of, from, self.member).filter(|by| by.words == [None; 2]).map(|by| (from, by.number))
+        };
+        head.neighbours(self.member).into_iter().find_map(constant).unwrap_or((self.member, 0))
     }
 
-    /// Makes the address that a register is to hold from that of the warp before, if a register holds that.
+    /// Makes the address that a register is to hold from that of the warp beside or before, if a register holds that.
     pub(crate) fn next_member(&mut self, h: &Held) -> bool {
         if h.of == 0 || self.f.regs[h.address.idx()] != Ty::B64 {
             return false;
         }
-        let of = self.distance_of(h.address);
-        let Some(step) = self.head.as_ref().and_then(|head| head.step_word(of)) else { return false };
-        let before = |x: &&Held| Held { at: h.at, of: h.of, ..**x } == *h && x.of + 1 == h.of;
-        let Some(from) = self.held().iter().find(before).map(|x| x.at) else { return false };
+        let (of, held) = (self.distance_of(h.address), self.held());
+        let Some(head) = self.head.as_ref() else { return false };
+        let one_step = |x: &Held| match head.apart(of, x.of, h.of)? {
+            Apart { number: 0, words: [Some((at, 1)), None] | [None, Some((at, 1))] } => Some((x.at, at)),
+            _ => None,
+        };
+        let before = |x: &&Held| Held { at: h.at, of: h.of, ..**x } == *h && x.of < h.of;
+        let Some((from, step)) = held.iter().filter(before).find_map(one_step) else { return false };
         let step = self.word_at_hand(step);
         self.a.op2(Code::Lea_r64_m, h.at, Mem::indexed(from, step, 1, 0));
         self.a.forget_written(h.at);

@@ -1,4 +1,5 @@
-//! Constants in vectors that a way leaves free: from memory, each use would load 64 bytes, which some hosts do once a cycle.
+//! Constants, and words of the head, in vectors that a way leaves free: from memory, each use would load 64 bytes or spread a word, and hosts load one or two
+//! vectors a cycle, which ways with many loads have no room for.
 
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::Ty;
@@ -6,16 +7,17 @@ use handloom_ir::types::Ty;
 use super::way::Gang;
 use crate::alloc::n_parts;
 use crate::asked::reg;
+use crate::asm::Rm;
 use crate::convert;
 use crate::emit::*;
-use crate::values::{NAN_TABLE, NAN32, is_wide, load_code};
+use crate::values::{At, NAN_TABLE, NAN32, is_wide, load_code};
 
 /// The most of them.
 const MOST: usize = 12;
 /// Fewer uses in a gang are not worth a load at its start.
 const LEAST: usize = 3;
 
-/// Whether the code of an op reads a constant as a vector.
+/// Whether the code of an op reads what all lanes have as a vector.
 fn reads_vectors(op: Pure) -> bool {
     use Pure::*;
     matches!(
@@ -35,7 +37,8 @@ impl Emit<'_> {
         let insts: Vec<&Inst> = gang.blocks.iter().flat_map(|&(b, n)| &gang.insts(self.f, b)[..n]).collect();
         for inst in insts {
             let all = gang.warps * n_parts(Ty::B32);
-            for (ty, value) in self.constants_of(inst) {
+            let numbers = self.constants_of(inst).into_iter().map(|(ty, x)| (ty, Repeated::Number(x)));
+            for (ty, value) in numbers.chain(self.spread_words_of(inst)) {
                 let k = Kept { is_wide: is_wide(ty), value, vector: 0 };
                 match wanted.iter_mut().find(|(w, _)| *w == k) {
                     Some((_, uses)) => *uses += all,
@@ -47,10 +50,32 @@ impl Emit<'_> {
         wanted.sort_by_key(|(_, uses)| std::cmp::Reverse(*uses));
         for ((k, _), v) in wanted.into_iter().zip(gang.spare.iter().copied()).take(MOST) {
             let ty = if k.is_wide { Ty::B64 } else { Ty::B32 };
-            let c = self.constant(ty, k.value);
-            self.a.op2(load_code(ty), zmm(v), c);
+            match k.value {
+                Repeated::Number(x) => {
+                    let c = self.constant(ty, x);
+                    self.a.op2(load_code(ty), zmm(v), c);
+                }
+                Repeated::Word(at) => self.copy(ty, zmm(v).into(), Rm::Mem(ctx(at).spread())),
+            }
             self.kept.push(Kept { vector: v, ..k });
         }
+    }
+
+    /// The words of the head that the vector code of an instruction reads, which are the same in all warps.
+    fn spread_words_of(&self, inst: &Inst) -> Vec<(Ty, Repeated)> {
+        let makes_vectors = inst.dst.iter().any(|d| !self.is_affine(*d)) && !self.is_of_head(inst);
+        let Op::Pure(op) = inst.op else { return Vec::new() };
+        if !makes_vectors || !reads_vectors(op) {
+            return Vec::new();
+        }
+        let word = |v: &Val| match (*v, self.src(*v).at) {
+            (Val::Reg(r), At::Words(shape, at)) if shape.is_uniform() && ctx(at).is_of_stack() => {
+                let ty = self.f.regs[r.idx()];
+                (matches!(ty, Ty::B32 | Ty::B64) && self.is_same_in_warps(r)).then_some((ty, Repeated::Word(at)))
+            }
+            _ => None,
+        };
+        inst.src.iter().filter_map(word).collect()
     }
 
     /// The constants that the vector code of an instruction reads.

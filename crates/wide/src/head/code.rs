@@ -8,7 +8,7 @@ use handloom_plan::abi::WarpCtx;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use super::{DECIDED, FRAME_WORDS, Group, Guard, Head, Idle, reg};
+use super::{ACROSS, DECIDED, DOWN, FRAME_WORDS, Group, Guard, Head, Idle, Linear, Ranks, reg};
 use crate::access::{Access, Limits};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, low32};
@@ -89,8 +89,8 @@ impl Emit<'_> {
         let Some(head) = self.head.take() else { return };
         let was = self.places.of.clone();
         for (r, l) in head.linear.iter().enumerate() {
-            if let Some((base, _)) = l {
-                self.places.of[r] = Place::Words(*base);
+            if let Some(l) = l {
+                self.places.of[r] = Place::Words(l.base);
             }
         }
         (self.in_part, self.in_head) = (false, true);
@@ -115,7 +115,7 @@ impl Emit<'_> {
                 let stays = !matches!(inst.op, Op::Load { .. })
                     && self.shape(Val::Reg(inst.dst[0])).is_some_and(|s| s.groups() == 1);
                 self.in_rax = stays.then_some(inst.dst[0]);
-                self.step(head, inst);
+                self.steps(head, inst);
             }
         }
         self.in_rax = None;
@@ -199,15 +199,16 @@ impl Emit<'_> {
     /// A linear value of a lane, made from its value in warp 0. Says whether it is one.
     pub(crate) fn linear_value(&mut self, v: Val, lane: usize, to: Register) -> bool {
         let Some((r, head)) = reg(v).zip(self.head.as_ref()) else { return false };
-        let (Some((base, step)), number) = (head.linear[r.idx()], head.number[r.idx()]) else { return false };
+        let Some(l) = head.linear[r.idx()] else { return false };
+        let (even, ranks) = (head.even_step(r), head.ranks);
         let Some(shape) = self.shape(v) else { return false };
         let is_short = self.ty(v) != Ty::B64;
-        let base = ctx(base + 8 * shape.group_of(lane) as u32);
+        let base = ctx(l.base + 8 * shape.group_of(lane) as u32);
         let by = shape.delta(lane);
         let n_warps = i64::from(self.plan.facts.shape.n_warps());
         let number_of_warp = warp(offset_of!(WarpCtx, warp));
         let short = low32(to);
-        match number {
+        match even {
             _ if n_warps == 1 || self.is_of_first => self.load64(to, base),
             Some(0) => self.load64(to, base),
             Some(n) if is_short || n > 0 && n <= i64::from(i32::MAX) / n_warps => {
@@ -217,11 +218,13 @@ impl Emit<'_> {
                 self.a.op2(code, if is_short { short } else { to }, base);
             }
             _ => {
-                self.step_in(number, step, to);
-                self.load32(Register::R10D, number_of_warp);
-                self.a.op2(Code::Imul_r64_rm64, to, Register::R10);
-                let code = if is_short { Code::Add_r32_rm32 } else { Code::Add_r64_rm64 };
-                self.a.op2(code, if is_short { short } else { to }, base);
+                self.load64(to, base);
+                for way in [ACROSS, DOWN] {
+                    self.add_steps(&l, ranks, way, to);
+                }
+                if is_short {
+                    self.a.op2(Code::Mov_r32_rm32, short, short);
+                }
             }
         }
         if is_short {
@@ -239,11 +242,29 @@ impl Emit<'_> {
         reg(v).zip(self.head.as_ref()).is_some_and(|(r, head)| head.linear[r.idx()].is_some())
     }
 
-    fn step_in(&mut self, number: Option<i64>, at: u32, to: Register) {
-        match number {
-            Some(n) => self.a.number(to, n.cast_unsigned()),
-            None => self.load64(to, ctx(at)),
+    /// Adds to a register how far a linear value is from that of the first warp beside it, or of the first rank. Clobbers `r10`.
+    fn add_steps(&mut self, l: &Linear, ranks: Ranks, way: usize, to: Register) {
+        let r10 = Register::R10D;
+        if l.numbers[way] == Some(0) || ranks.last()[way] == 0 {
+            return;
         }
+        self.load32(r10, warp(offset_of!(WarpCtx, warp)));
+        match way {
+            ACROSS if ranks.down > 1 => self.a.imm(Code::And_rm32_imm32, r10, (ranks.across - 1).cast_signed()),
+            DOWN if ranks.across > 1 => self.a.imm8(Code::Shr_rm32_imm8, r10, ranks.across.trailing_zeros()),
+            _ => {}
+        }
+        match l.numbers[way].map(i32::try_from) {
+            Some(Ok(n)) => self.a.times(Register::R10, Register::R10, n),
+            // A step of more bits is one of addresses: it is added as often as it says.
+            Some(Err(_)) => {
+                let n = l.numbers[way].unwrap_or(0).cast_unsigned();
+                let c = self.a.doubles([n; 8]);
+                self.a.op2(Code::Imul_r64_rm64, Register::R10, Mem::constant(c, 0));
+            }
+            None => self.a.op2(Code::Imul_r64_rm64, Register::R10, ctx(l.steps[way])),
+        }
+        self.a.op2(Code::Add_r64_rm64, to, Register::R10);
     }
 
     /// A linear value is due: its words in the context are written if anybody reads them.
@@ -329,7 +350,7 @@ impl Emit<'_> {
             self.a.imm(Code::Mov_rm64_imm32, ctx(idle.word), n.cast_signed());
             return;
         }
-        let Some(step) = reg(inst.src[0]).and_then(|r| head.number[r.idx()]) else { return };
+        let Some(step) = reg(inst.src[0]).and_then(|r| head.even_step(r)) else { return };
         let n = self.plan.facts.shape.n_warps();
         let [unknown, none, end] = std::array::from_fn(|_| self.a.label());
         let hold = ctx(FRAME_WORDS + 8 * (head.spare + 16));
@@ -363,8 +384,8 @@ impl Emit<'_> {
         let failed = self.a.label();
         let x = Access { cold: failed, ..*first };
         let bytes = x.class.bytes();
-        let step = head.number[g.from.idx()];
-        if step.is_some_and(|n| n % bytes != 0) {
+        let numbers = head.linear[g.from.idx()].map_or([None; 2], |l| l.numbers);
+        if numbers.into_iter().flatten().any(|n| n % bytes != 0) {
             return;
         }
         let rises = head.rises(g.key.0);
@@ -373,9 +394,7 @@ impl Emit<'_> {
             self.limits(&x);
         }
         *in_heap = is_shared;
-        if bytes > 1
-            && let Some(at) = head.step_word(g.from)
-        {
+        for at in head.step_words(g.from).filter(|_| bytes > 1) {
             self.a.imm(Code::Test_rm32_imm32, ctx(at), (bytes - 1) as i32);
             self.a.jump(Code::Jne_rel32_64, failed);
         }
@@ -383,6 +402,15 @@ impl Emit<'_> {
             self.rise(head, r, bytes, failed);
         }
         for group in 0..shape.groups() {
+            let is_plain = rises.is_none() && !x.short;
+            let ends = (g.begin, g.end);
+            if let Some(distance) = is_plain.then(|| self.begin_of_all(head, g.from, group, ends)).flatten() {
+                if !is_shared {
+                    self.limits(&x);
+                }
+                self.test_between(head, &x, distance);
+                continue;
+            }
             self.ends(head, Val::Reg(g.from), false, Some(group), failed);
             if rises.is_some() {
                 self.ends_of_rise(head, x.short, failed);

@@ -1,6 +1,6 @@
 //! How values depend on the CTA and on the number of the warp.
 
-use handloom_ir::simt::{Function, Inst, LaunchShape, Op, Pure, Val, shape_constant};
+use handloom_ir::simt::{Function, Inst, LaunchShape, Op, Pure, Reg, Val, shape_constant};
 use handloom_ir::types::{Int, Order, Sreg, StateSpace, Ty};
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::Set;
@@ -9,21 +9,105 @@ use handloom_plan::analysis::n_definitions;
 use crate::asked::reg;
 use crate::table::has_scalar_code;
 
+/// Steps of a value: from a warp to the one beside it, and from a rank of warps to the next one.
+pub(super) type Steps<T> = [T; 2];
+/// From warp to warp inside of a rank.
+pub(super) const ACROSS: usize = 0;
+/// From rank to rank.
+pub(super) const DOWN: usize = 1;
+
+/// Warps of a CTA in ranks: `%tid` goes up evenly along each of them, and evenly from one to the next. Where all warps are alike, each is a rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ranks {
+    /// Warps of one: a power of two.
+    pub(crate) across: u32,
+    /// How many there are.
+    pub(crate) down: u32,
+}
+
+impl Ranks {
+    /// Those of a launch, in which a function finds its way by thread numbers.
+    pub(super) fn of(f: &Function, launch: &LaunchShape) -> Ranks {
+        let ([nx, ny, nz], n) = (launch.ntid, launch.n_warps());
+        let across = match nx {
+            _ if !launch.threads().is_multiple_of(32) => 1,
+            _ if nx == launch.threads() => Ranks::cut(f, nx),
+            _ if nz > 1 && fits_in_warp(nx) && (nx * ny).is_multiple_of(32) => nx * ny / 32,
+            _ if nx.is_multiple_of(32) => nx / 32,
+            _ => 1,
+        };
+        let across = if across.is_power_of_two() && n.is_multiple_of(across) { across } else { 1 };
+        Ranks { across, down: n / across }
+    }
+
+    /// Warps of the tiles that masks and shifts cut out of the numbers of threads, the narrowest, if these are wider than a warp; else 1.
+    fn cut(f: &Function, threads: u32) -> u32 {
+        let insts = || f.blocks.iter().flat_map(|b| &b.insts);
+        let numbers: Vec<Reg> =
+            insts().filter(|i| matches!(i.op, Op::Sreg(Sreg::Tid(0)))).flat_map(|i| i.dst.clone()).collect();
+        let width = |i: &Inst| {
+            let by = crate::table::constant(*i.src.get(1)?)?;
+            let width = match i.op {
+                Op::Pure(Pure::And(Ty::B32)) => by.checked_add(1)?,
+                Op::Pure(Pure::Shr(Int { ty: Ty::B32, .. })) => 1 << by.min(31),
+                _ => return None,
+            };
+            let fits = reg(&i.src[0]).is_some_and(|r| numbers.contains(&r)) && width.is_power_of_two();
+            u32::try_from(width).ok().filter(|w| fits && (33..threads).contains(w))
+        };
+        insts().filter_map(width).min().map_or(1, |w| w / 32)
+    }
+
+    /// The steps of a value that goes up evenly from each warp to the next.
+    pub(super) fn in_order(self, step: i64) -> Steps<i64> {
+        [if self.across == 1 { 0 } else { step }, step * i64::from(self.across)]
+    }
+
+    /// Where a warp stands: in its rank, and which that is.
+    pub(super) fn place(self, warp: usize) -> Steps<i64> {
+        let across = self.across as usize;
+        [warp % across, warp / across].map(|n| n as i64)
+    }
+
+    /// How far the last warp stands from the first one in both ways.
+    pub(super) fn last(self) -> Steps<i64> {
+        [i64::from(self.across) - 1, i64::from(self.down) - 1]
+    }
+
+    /// Of a value in a warp, by its steps: how far it is from that of warp 0.
+    pub(super) fn distance(self, steps: Steps<i64>, warp: usize) -> i64 {
+        let at = self.place(warp);
+        steps[ACROSS] * at[ACROSS] + steps[DOWN] * at[DOWN]
+    }
+
+    /// How far the lowest and the highest value of all warps are from that of warp 0; `None` where that is too long.
+    pub(super) fn reach(self, steps: Steps<i64>) -> Option<(i64, i64)> {
+        let last = self.last();
+        let by = [steps[ACROSS].checked_mul(last[ACROSS])?, steps[DOWN].checked_mul(last[DOWN])?];
+        Some((by[0].min(0).checked_add(by[1].min(0))?, by[0].max(0).checked_add(by[1].max(0))?))
+    }
+}
+
+/// Whether rows of so many threads fill a warp.
+fn fits_in_warp(nx: u32) -> bool {
+    nx == 32 || nx < 32 && 32u32.is_multiple_of(nx) && nx.is_multiple_of(4)
+}
+
 /// How a value depends on what is not a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Course {
-    /// It differs between warps, by an even step.
+    /// It differs between warps, by even steps.
     pub(super) is_linear: bool,
     /// It differs between CTAs.
     pub(super) by_cta: bool,
-    /// What it is in lane 0 of warp 0, and the step from warp to warp, if both are constants below 2^31.
-    pub(super) known: Option<(i64, i64)>,
+    /// What it is in lane 0 of warp 0, and its steps, if all are constants below 2^31.
+    pub(super) known: Option<(i64, Steps<i64>)>,
 }
 
 impl Course {
     /// Of a constant.
     pub(super) fn constant(x: u64) -> Course {
-        let known = i64::try_from(x).ok().filter(|x| *x <= MOST).map(|x| (x, 0));
+        let known = i64::try_from(x).ok().filter(|x| *x <= MOST).map(|x| (x, [0; 2]));
         Course { is_linear: false, by_cta: false, known }
     }
 }
@@ -32,9 +116,9 @@ impl Course {
 const MOST: i64 = i32::MAX as i64;
 
 /// What an op makes of numbers of threads: masks and shifts cut rows, columns and tiles out of them.
-fn known(op: Pure, sources: &[Course], n_warps: u32) -> Option<(i64, i64)> {
-    let of = |k: usize, warp: i64| sources.get(k)?.known.map(|(base, step)| base + step * warp);
-    let at = |warp: i64| -> Option<i64> {
+fn known(op: Pure, sources: &[Course], ranks: Ranks) -> Option<(i64, Steps<i64>)> {
+    let of = |k: usize, warp: usize| sources.get(k)?.known.map(|(base, steps)| base + ranks.distance(steps, warp));
+    let at = |warp: usize| -> Option<i64> {
         let x = of(0, warp)?;
         let is_mov = matches!(op, Pure::Mov(_) | Pure::Ext { bits: 32, .. });
         let y = if is_mov { 0 } else { of(1, warp)? };
@@ -51,13 +135,15 @@ fn known(op: Pure, sources: &[Course], n_warps: u32) -> Option<(i64, i64)> {
         (0..=MOST).contains(&r).then_some(r)
     };
     let first = at(0)?;
-    let step = if n_warps > 1 { at(1)? - first } else { 0 };
-    (0..i64::from(n_warps)).all(|w| at(w) == Some(first + step * w)).then_some((first, step))
+    let (across, down) = (ranks.across as usize, ranks.down as usize);
+    let step = |exists: bool, warp: usize| if exists { Some(at(warp)? - first) } else { Some(0) };
+    let steps = [step(across > 1, 1)?, step(down > 1, across)?];
+    (0..across * down).all(|w| at(w) == Some(first + ranks.distance(steps, w))).then_some((first, steps))
 }
 
 /// The registers of a function that a head may test.
 pub(crate) fn testable(f: &Function, launch: &LaunchShape) -> Set {
-    let courses = courses(f, launch, &n_definitions(f));
+    let courses = courses(f, launch, Ranks::of(f, launch), &n_definitions(f));
     let mut set = Set::new(f.regs.len());
     courses.iter().enumerate().filter(|(_, c)| c.is_some()).for_each(|(r, _)| {
         set.add(r);
@@ -65,7 +151,7 @@ pub(crate) fn testable(f: &Function, launch: &LaunchShape) -> Set {
     set
 }
 
-pub(super) fn courses(f: &Function, launch: &LaunchShape, defs: &[u32]) -> Vec<Option<Course>> {
+pub(super) fn courses(f: &Function, launch: &LaunchShape, ranks: Ranks, defs: &[u32]) -> Vec<Option<Course>> {
     let mut of: Vec<Option<Course>> = vec![None; f.regs.len()];
     let mut params: Vec<Option<u32>> = vec![None; f.regs.len()];
     let warp_ops = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| i.op.is_warp_sync());
@@ -89,7 +175,7 @@ pub(super) fn courses(f: &Function, launch: &LaunchShape, defs: &[u32]) -> Vec<O
             };
             let has = |v: &Val| matches!(v, Val::Imm(..)) || reg(v).is_some_and(|r| of[r.idx()].is_some());
             let waits = matches!(inst.op, Op::Pure(_) | Op::Cvta { .. }) && !inst.src.iter().all(has);
-            let found = if waits { None } else { course(f, inst, launch, &source, &params) };
+            let found = if waits { None } else { course(f, inst, (launch, ranks), &source, &params) };
             if let Some(c) = found {
                 inst.dst.iter().for_each(|d| of[d.idx()] = Some(c));
             }
@@ -104,7 +190,7 @@ pub(super) fn courses(f: &Function, launch: &LaunchShape, defs: &[u32]) -> Vec<O
 fn course(
     f: &Function,
     inst: &Inst,
-    launch: &LaunchShape,
+    (launch, ranks): (&LaunchShape, Ranks),
     source: &dyn Fn(&Val) -> Option<Course>,
     params: &[Option<u32>],
 ) -> Option<Course> {
@@ -116,8 +202,8 @@ fn course(
         Op::Sreg(Sreg::Nctaid(0..3) | Sreg::DynamicSmemSize | Sreg::Laneid) => Some(constant),
         Op::Sreg(Sreg::Warpid) => Some(linear),
         Op::Sreg(Sreg::Tid(i @ 0..3)) => {
-            let of = |step| Course { known: Some((0, step)), ..if step == 0 { constant } else { linear } };
-            tid_step(i, launch).map(of)
+            let of = |steps| Course { known: Some((0, steps)), ..if steps == [0; 2] { constant } else { linear } };
+            tid_steps(i, launch, ranks).map(of)
         }
         Op::ParamAddr { .. } | Op::SymAddr(_) | Op::SharedAddr(_) => Some(constant),
         Op::Cvta { space, .. } if space != StateSpace::SharedCluster => source(&inst.src[0]),
@@ -142,7 +228,7 @@ fn course(
             }
             let by_cta = sources.iter().any(|s| s.by_cta);
             let n_linear = sources.iter().filter(|s| s.is_linear).count();
-            let known = known(op, &sources, launch.n_warps());
+            let known = known(op, &sources, ranks);
             let is_linear = match op {
                 _ if n_linear == 0 => false,
                 Pure::Mov(Ty::B32 | Ty::B64) | Pure::Add(Ty::B32 | Ty::B64) | Pure::Sub(Ty::B32 | Ty::B64) => true,
@@ -151,7 +237,7 @@ fn course(
                 Pure::Shl(ty @ (Ty::B32 | Ty::B64)) if values[1]? < u64::from(ty.bits()) => true,
                 Pure::Ext { bits: 32, from: Ty::B32, to: Ty::B64, .. } => true,
                 Pure::Ext { bits: 32, from: Ty::B64, to: Ty::B32, .. } => true,
-                Pure::And(Ty::B32 | Ty::B64) | Pure::Shr(Int { ty: Ty::B32 | Ty::B64, .. }) => known?.1 != 0,
+                Pure::And(Ty::B32 | Ty::B64) | Pure::Shr(Int { ty: Ty::B32 | Ty::B64, .. }) => known?.1 != [0; 2],
                 _ => return None,
             };
             Some(Course { is_linear, by_cta, known })
@@ -160,16 +246,27 @@ fn course(
     }
 }
 
-/// The step of a component of `%tid` of lane 0 from warp to warp; `None` if it is not even.
-pub(super) fn tid_step(i: u8, launch: &LaunchShape) -> Option<i64> {
+/// The steps of a component of `%tid` of lane 0; `None` if they are not even.
+pub(super) fn tid_steps(i: u8, launch: &LaunchShape, ranks: Ranks) -> Option<Steps<i64>> {
     let [nx, ny, nz] = launch.ntid;
-    let rows = |n: u32| (nz == 1).then_some(i64::from(n));
+    let flat = nx * ny;
     match i {
-        _ if launch.ntid[usize::from(i)] == 1 => Some(0),
-        0 if nx == nx * ny * nz => Some(32),
-        0 if nx == 32 || nx < 32 && 32u32.is_multiple_of(nx) && nx.is_multiple_of(4) => Some(0),
-        1 if nx == 32 => rows(1),
-        1 if nx < 32 && 32u32.is_multiple_of(nx) && nx.is_multiple_of(4) => rows(32 / nx),
+        _ if launch.ntid[usize::from(i)] == 1 => Some([0; 2]),
+        0 if nx == launch.threads() => Some(ranks.in_order(32)),
+        // The rest is of whole ranks.
+        _ if nx > 32 => {
+            let is_wide = nx.is_multiple_of(32) && ranks.across == nx / 32;
+            let is_next = i == 1 && nz == 1 || i == 2 && ny == 1;
+            (is_wide && (i == 0 || is_next)).then_some(if i == 0 { [32, 0] } else { [0, 1] })
+        }
+        _ if !fits_in_warp(nx) => None,
+        0 => Some([0; 2]),
+        1 if nz == 1 => Some([0, i64::from(32 / nx)]),
+        1 if 32u32.is_multiple_of(flat) => Some([0; 2]),
+        2 if 32u32.is_multiple_of(flat) => Some([0, i64::from(32 / flat)]),
+        _ if flat.is_multiple_of(32) && ranks.across == flat / 32 => {
+            Some(if i == 1 { [i64::from(32 / nx), 0] } else { [0, 1] })
+        }
         _ => None,
     }
 }

@@ -5,20 +5,22 @@
 //! (*reach*): words that are written once a launch and added once a CTA.
 
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
-use handloom_ir::types::{Cmp, Int, Sreg, Ty};
+use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::Plan;
 use iced_x86::{Code, Register};
 
-use super::courses::tid_step;
+use super::courses::{ACROSS, DOWN};
 use super::{FRAME_WORDS, Head, Idle, reg};
+use crate::access::Access;
 use crate::asm::{Label, low32};
 use crate::emit::*;
 
 const R8: Register = Register::R8;
 const R9: Register = Register::R9;
+const R10: Register = Register::R10;
 
 /// How far the last warp is said to be from the first one where a step is longer than 32 bits: further than memory reaches.
-const NOWHERE: u64 = 1 << 62;
+const NOWHERE: i64 = 1 << 60;
 
 /// What the ends of two values say of a comparison of them.
 struct Rule {
@@ -55,6 +57,15 @@ enum Bound {
     Number(i32),
 }
 
+/// How far the highest address of lanes is from the lowest one: the sum of these.
+#[derive(Clone, Copy)]
+pub(super) struct Distance {
+    number: i32,
+    word: Option<u32>,
+    /// From CTA to CTA of the row.
+    row: i32,
+}
+
 impl Head {
     /// Words for the reach of linear values whose step the launch decides.
     pub(super) fn give_reaches(&mut self, plan: &Plan) {
@@ -64,14 +75,14 @@ impl Head {
             let Some(d) = inst.dst.first().copied().filter(|d| is_linear(*d)) else { continue };
             // A factor that is not linear counts by its value.
             let is_factor = matches!(inst.op, Op::Pure(Pure::Mul(_) | Pure::MulWide(_)));
-            let is_known = |r: Reg| match (is_linear(r), self.number[r.idx()]) {
-                (true, None) => self.reach[r.idx()].is_some(),
-                (true, Some(_)) => true,
-                (false, _) => !is_factor || self.courses[r.idx()].is_some_and(|c| !c.by_cta),
+            let is_known = |r: Reg| match self.linear[r.idx()] {
+                Some(l) => l.known().is_some() || l.reach.is_some(),
+                None => !is_factor || self.courses[r.idx()].is_some_and(|c| !c.by_cta),
             };
-            if self.number[d.idx()].is_none() && inst.src.iter().filter_map(|v| reg(*v)).all(is_known) {
-                self.reach[d.idx()] = Some(FRAME_WORDS + 8 * self.words);
-                self.words += 2;
+            let is_launched = inst.src.iter().filter_map(|v| reg(*v)).all(is_known);
+            if let Some(l) = self.linear[d.idx()].as_mut().filter(|l| is_launched && l.known().is_none()) {
+                l.reach = Some(FRAME_WORDS + 8 * self.words);
+                self.words += 3;
             }
         }
     }
@@ -83,12 +94,11 @@ impl Head {
             Val::Imm(x, Ty::B32) => ((i64::from(x as u32), 0, 0), true),
             Val::Imm(x, _) => ((i64::try_from(x).ok().filter(|x| *x < 1 << 61)?, 0, 0), false),
             Val::Reg(r) => {
-                let (base, step) = self.courses[r.idx()].filter(|c| !c.by_cta)?.known?;
+                let (base, steps) = self.courses[r.idx()].filter(|c| !c.by_cta)?.known?;
                 let shape = plan.facts.class[r.idx()].shape().filter(|s| s.groups() == 1)?;
-                let n_warps = i64::from(plan.facts.shape.n_warps());
                 let (lo, hi) = shape.span(0);
-                let reach = step * (n_warps - 1);
-                ((base, lo + reach.min(0), hi + reach.max(0)), plan.func.regs[r.idx()] != Ty::B64)
+                let (down, up) = self.ranks.reach(steps)?;
+                ((base, lo + down, hi + up), plan.func.regs[r.idx()] != Ty::B64)
             }
         };
         let (low, high) = (ends.0 + ends.1, ends.0 + ends.2);
@@ -133,7 +143,7 @@ impl Head {
     /// How many warps from the first one on do something, if the shape of the launch decides it: see [`Idle`].
     pub(super) fn known_active(&self, plan: &Plan, inst: &Inst, signed: bool, idle: Idle) -> Option<u32> {
         let n = plan.facts.shape.n_warps();
-        let step = self.number[reg(inst.src[0])?.idx()].filter(|s| *s > 0)?;
+        let step = self.even_step(reg(inst.src[0])?).filter(|s| *s > 0)?;
         let a = self.known_ends(plan, inst.src[0], signed)?;
         let b = self.known_ends(plan, inst.src[1], signed)?;
         let (Some(a), Some(b)) = (a, b) else { return Some(n) };
@@ -154,57 +164,81 @@ impl Emit<'_> {
         let f = self.f;
         for &(b, i) in &head.insts {
             let inst = &f.blocks[b].insts[i];
-            let Some(at) = inst.dst.first().and_then(|d| head.reach[d.idx()]) else { continue };
+            let Some(l) = inst.dst.first().and_then(|d| head.linear[d.idx()]) else { continue };
+            let Some(at) = l.reach else { continue };
             self.at = (b, i);
-            self.step_to(head, inst);
-            self.a.op2(Code::Mov_r64_rm64, RDX, RAX);
-            self.reach_of_step(RAX, RCX);
-            if self.f.regs[inst.dst[0].idx()] == Ty::B64 {
-                // Where a step is longer than 32 bits, the ends lie in no memory.
-                let fits = self.a.label();
-                self.a.op2(Code::Movsxd_r64_rm32, RSI, EDX);
-                self.a.op2(Code::Cmp_r64_rm64, RSI, RDX);
-                self.a.jump(Code::Je_rel32_64, fits);
-                self.a.number(RAX, NOWHERE);
-                self.a.op2(Code::Mov_r64_rm64, RCX, RAX);
+            let [fits, too_long] = std::array::from_fn(|_| self.a.label());
+            let is_long = self.f.regs[inst.dst[0].idx()] == Ty::B64;
+            let unknown = || [ACROSS, DOWN].into_iter().filter(|way| l.numbers[*way].is_none());
+            unknown().for_each(|way| self.step_to(head, inst, way));
+            for way in unknown().filter(|_| is_long) {
+                self.a.op2(Code::Movsxd_r64_rm32, RSI, ctx(l.steps[way]));
+                self.a.op2(Code::Cmp_r64_rm64, RSI, ctx(l.steps[way]));
+                self.a.jump(Code::Jne_rel32_64, too_long);
+            }
+            let mut is_first = true;
+            for (way, last) in (0..).zip(head.ranks.last()) {
+                if l.numbers[way].is_some_and(|n| n == 0 || last == 0) {
+                    continue;
+                }
+                self.step_of(head, Val::Reg(inst.dst[0]), way, RAX);
+                self.reach_of_step(RAX, RCX, last);
+                if !is_first {
+                    self.a.op2(Code::Add_r64_rm64, RCX, ctx(at));
+                    self.a.op2(Code::Add_r64_rm64, RAX, ctx(at + 8));
+                }
+                is_first = false;
+                self.store64(ctx(at), RCX);
+                self.store64(ctx(at + 8), RAX);
+            }
+            if is_long {
+                // Where a step is longer than 32 bits, the ends do not lie in one memory.
+                self.a.jump(Code::Jmp_rel32_64, fits);
+                self.a.bind(too_long);
+                self.a.number(RAX, NOWHERE.cast_unsigned());
+                self.a.number(RCX, (-NOWHERE).cast_unsigned());
+                self.store64(ctx(at), RCX);
+                self.store64(ctx(at + 8), RAX);
                 self.a.bind(fits);
             }
-            self.store64(ctx(at), RCX);
-            self.store64(ctx(at + 8), RAX);
+            // From the lowest to the highest.
+            self.a.op2(Code::Sub_r64_rm64, RAX, RCX);
+            self.store64(ctx(at + 16), RAX);
         }
     }
 
-    /// The step of a linear value, if the launch does not decide it.
-    pub(super) fn step(&mut self, head: &Head, inst: &Inst) {
-        let Some(d) = inst.dst.first() else { return };
-        if head.linear[d.idx()].is_some() && head.number[d.idx()].is_none() && head.reach[d.idx()].is_none() {
-            self.in_rax = None;
-            self.step_to(head, inst);
+    /// The steps of a linear value that differ between CTAs.
+    pub(super) fn steps(&mut self, head: &Head, inst: &Inst) {
+        let Some(l) = inst.dst.first().and_then(|d| head.linear[d.idx()]) else { return };
+        for way in [ACROSS, DOWN] {
+            if l.numbers[way].is_none() && l.reach.is_none() {
+                self.in_rax = None;
+                self.step_to(head, inst, way);
+            }
         }
     }
 
-    /// The step of a linear value, in `rax` and its word.
-    fn step_to(&mut self, head: &Head, inst: &Inst) {
-        let Some((_, to)) = inst.dst.first().and_then(|d| head.linear[d.idx()]) else { return };
+    /// A step of a linear value, in `rax` and its word.
+    fn step_to(&mut self, head: &Head, inst: &Inst, way: usize) {
+        let Some(l) = inst.dst.first().and_then(|d| head.linear[d.idx()]) else { return };
         let ty = self.f.regs[inst.dst[0].idx()];
         match inst.op {
-            Op::Sreg(Sreg::Warpid) => self.a.number(RAX, 1),
-            Op::Sreg(Sreg::Tid(i)) => {
-                let step = tid_step(i, &self.plan.facts.shape).unwrap_or(0);
+            Op::Sreg(s) => {
+                let step = head.special_steps(self.plan, s).map_or(0, |steps| steps[way]);
                 self.a.number(RAX, step.cast_unsigned());
             }
-            Op::Cvta { .. } => self.step_of(head, inst.src[0], RAX),
+            Op::Cvta { .. } => self.step_of(head, inst.src[0], way, RAX),
             Op::Pure(op) => match op {
                 Pure::Add(_) | Pure::Sub(_) => {
-                    self.step_of(head, inst.src[0], RAX);
-                    self.step_of(head, inst.src[1], RCX);
+                    self.step_of(head, inst.src[0], way, RAX);
+                    self.step_of(head, inst.src[1], way, RCX);
                     let code = if matches!(op, Pure::Add(_)) { Code::Add_r64_rm64 } else { Code::Sub_r64_rm64 };
                     self.a.op2(code, RAX, RCX);
                 }
                 Pure::Mul(_) | Pure::MulWide(_) => {
                     let is_linear = |v: Val| reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
                     let (a, b) = if is_linear(inst.src[0]) { (0, 1) } else { (1, 0) };
-                    self.step_of(head, inst.src[a], RAX);
+                    self.step_of(head, inst.src[a], way, RAX);
                     self.lane_value(inst.src[b], 0, RCX);
                     if matches!(op, Pure::MulWide(Int { signed: true, .. })) {
                         self.a.op2(Code::Movsxd_r64_rm32, RCX, ECX);
@@ -212,11 +246,11 @@ impl Emit<'_> {
                     self.a.op2(Code::Imul_r64_rm64, RAX, RCX);
                 }
                 Pure::Shl(_) => {
-                    self.step_of(head, inst.src[0], RAX);
+                    self.step_of(head, inst.src[0], way, RAX);
                     let by = crate::table::constant(inst.src[1]).unwrap_or(0);
                     self.a.imm8(Code::Shl_rm64_imm8, RAX, by as u32);
                 }
-                _ => self.step_of(head, inst.src[0], RAX),
+                _ => self.step_of(head, inst.src[0], way, RAX),
             },
             _ => self.a.number(RAX, 0),
         }
@@ -224,20 +258,19 @@ impl Emit<'_> {
             // A step of 32 bits is one modulo their width.
             self.a.op2(Code::Movsxd_r64_rm32, RAX, EAX);
         }
-        self.store64(ctx(to), RAX);
+        self.store64(ctx(l.steps[way]), RAX);
     }
 
-    fn step_of(&mut self, head: &Head, v: Val, to: Register) {
-        let linear = reg(v).and_then(|r| Some((head.linear[r.idx()]?, head.number[r.idx()])));
-        match linear {
-            Some((_, Some(n))) => self.a.number(to, n.cast_unsigned()),
-            Some(((_, at), None)) => self.load64(to, ctx(at)),
+    fn step_of(&mut self, head: &Head, v: Val, way: usize, to: Register) {
+        match head.linear_of(v).map(|l| (l.numbers[way], l.steps[way])) {
+            Some((Some(n), _)) => self.a.number(to, n.cast_unsigned()),
+            Some((None, at)) => self.load64(to, ctx(at)),
             None => self.a.number(to, 0),
         }
     }
 
     /// The lowest value of all lanes of the CTA in `rax` and the highest in `rcx`, as 64-bit numbers; to `wraps` if a 32-bit one wraps, or the step is
-    /// long (of one group the ends may lie [`NOWHERE`] then). `group`: of one group of the shape; else of all of them. Uses `rdx`, `rsi`, and `r8` and `r9` for several groups.
+    /// long (of one group the ends may lie [`NOWHERE`] from each other then). `group`: of one group of the shape; else of all of them. Uses `rdx`, `rsi`, and `r8` and `r9` for several groups.
     pub(super) fn ends(&mut self, head: &Head, v: Val, signed: bool, group: Option<usize>, wraps: Label) {
         let Some(shape) = self.shape(v) else { return };
         let is_short = self.ty(v) != Ty::B64;
@@ -253,7 +286,6 @@ impl Emit<'_> {
             }
             None => {}
         }
-        let last = self.last_warp();
         let groups = group.map_or(0..shape.groups(), |g| g..g + 1);
         for (k, g) in groups.enumerate() {
             let (mut lo, mut hi) = shape.span(g);
@@ -263,20 +295,25 @@ impl Emit<'_> {
                 self.a.op2(Code::Movsxd_r64_rm32, low, low32(low));
             }
             self.a.op2(Code::Mov_r64_rm64, high, low);
-            let step = reg(v).and_then(|r| Some((r, head.linear[r.idx()]?.1)));
-            let number = step.and_then(|(r, _)| head.number[r.idx()]);
-            let reach = number.and_then(|n| i32::try_from(n.checked_mul(last)?).ok());
+            let linear = head.linear_of(v);
+            let reach = linear.and_then(|l| head.ranks.reach(l.known()?)).and_then(|(down, up)| {
+                let fits = |n: i64| i32::try_from(n).is_ok();
+                (fits(down) && fits(up)).then_some((down, up))
+            });
             let mut moves = false;
-            if let Some(reach) = reach {
-                (lo, hi) = (lo + i64::from(reach.min(0)), hi + i64::from(reach.max(0)));
-            } else if let Some((r, at)) = step {
+            if let Some((down, up)) = reach {
+                (lo, hi) = (lo + down, hi + up);
+            } else if let Some(l) = linear {
                 moves = true;
-                match head.reach[r.idx()] {
+                match l.reach {
                     Some(reach) => {
-                        // A step has 32 bits. Of a longer one the ends of a group, which are to be in memory, are `NOWHERE`.
-                        if !is_short && group.is_none() {
-                            self.a.op2(Code::Movsxd_r64_rm32, RDX, ctx(at));
-                            self.a.op2(Code::Cmp_r64_rm64, RDX, ctx(at));
+                        // Steps have 32 bits. Of longer ones the ends of a group, which are to be in memory, are too far from each other.
+                        for way in [ACROSS, DOWN]
+                            .into_iter()
+                            .filter(|w| !is_short && group.is_none() && l.numbers[*w].is_none())
+                        {
+                            self.a.op2(Code::Movsxd_r64_rm32, RDX, ctx(l.steps[way]));
+                            self.a.op2(Code::Cmp_r64_rm64, RDX, ctx(l.steps[way]));
                             self.a.jump(Code::Jne_rel32_64, wraps);
                         }
                         self.a.op2(Code::Add_r64_rm64, low, ctx(reach));
@@ -308,21 +345,78 @@ impl Emit<'_> {
         }
     }
 
-    /// Adds how far the last warp is from the first one to two ends, where that differs between CTAs.
-    fn reach_of(&mut self, head: &Head, v: Val, (low, high): (Register, Register), wraps: Label) {
-        self.step_of(head, v, RDX);
-        self.a.op2(Code::Movsxd_r64_rm32, RSI, EDX);
-        self.a.op2(Code::Cmp_r64_rm64, RSI, RDX);
-        self.a.jump(Code::Jne_rel32_64, wraps);
-        self.reach_of_step(RDX, RSI);
-        self.a.op2(Code::Add_r64_rm64, low, RSI);
-        self.a.op2(Code::Add_r64_rm64, high, RDX);
+    /// Where what a group of lanes accesses begins in the CTA, or in those of a row, in `rax`, and how far from there the last access is; `None`, and no code, if the head has to find both
+    /// ends. (From steps that are longer than 32 bits the distance is one that no memory has.) `ends`: what is added to the lowest and to the highest address.
+    pub(super) fn begin_of_all(&mut self, head: &Head, r: Reg, group: usize, ends: (i64, i64)) -> Option<Distance> {
+        let v = Val::Reg(r);
+        let shape =
+            self.shape(v).filter(|_| self.ty(v) == Ty::B64 && head.known_ends(self.plan, v, false).is_none())?;
+        let (mut lo, mut hi) = shape.span(group);
+        let mut words = None;
+        if let Some(l) = head.linear[r.idx()] {
+            match l.known() {
+                Some(steps) => {
+                    let (down, up) = head.ranks.reach(steps)?;
+                    (lo, hi) = (lo.checked_add(down)?, hi.checked_add(up)?);
+                }
+                None => words = Some(l.reach?),
+            }
+        }
+        (lo, hi) = (lo + ends.0, hi + ends.1);
+        let number = i32::try_from(hi - lo).ok().filter(|n| *n >= 0)?;
+        self.lane_value(v, shape.first_lane(group), RAX);
+        if let Some(at) = words {
+            self.a.op2(Code::Add_r64_rm64, RAX, ctx(at));
+        }
+        let row = head.row.as_ref().map_or(0, |row| row.step(r));
+        if let Some(row) = head.row.as_ref().filter(|row| row.step(r) < 0) {
+            self.length_of_row(row, row.step(r));
+            self.a.op2(Code::Sub_r64_rm64, RAX, RDX);
+        }
+        self.add_number(RAX, lo);
+        Some(Distance { number, word: words.map(|at| at + 16), row })
     }
 
-    /// How far the last warp is from the first one: up, in the register of the step, and down. One of both is zero.
-    fn reach_of_step(&mut self, step: Register, down: Register) {
-        let last = self.last_warp();
-        self.a.op2i(Code::Imul_r64_rm64_imm32, step, step, last as u32);
+    /// Tests what lies between the address in `rax` and one so far behind it by one comparison, against limits in `r8` and `r9`. Uses `rdx`, `rsi` and `r10`.
+    pub(super) fn test_between(&mut self, head: &Head, x: &Access, distance: Distance) {
+        let k = x.class.bytes().trailing_zeros();
+        self.a.op2(Code::Sub_r64_rm64, RAX, R8);
+        self.a.op2(Code::Mov_r64_rm64, R10, R9);
+        if let Some(row) = head.row.as_ref().filter(|_| distance.row != 0) {
+            self.length_of_row(row, distance.row);
+            self.a.op2(Code::Sub_r64_rm64, R10, RDX);
+        }
+        if let Some(at) = distance.word {
+            self.a.op2(Code::Sub_r64_rm64, R10, ctx(at));
+        }
+        // No allocation and none of these distances has more than 62 bits: what is left is a number with its sign.
+        self.a.imm(Code::Sub_rm64_imm32, R10, distance.number);
+        self.a.jump(Code::Jle_rel32_64, x.cold);
+        if k > 0 {
+            self.a.imm8(Code::Ror_rm64_imm8, RAX, k);
+            self.a.imm8(Code::Shr_rm64_imm8, R10, k);
+        }
+        self.a.op2(Code::Cmp_r64_rm64, RAX, R10);
+        self.a.jump(Code::Jae_rel32_64, x.cold);
+    }
+
+    /// Adds how far other warps are from the first one to two ends, where that differs between CTAs.
+    fn reach_of(&mut self, head: &Head, v: Val, (low, high): (Register, Register), wraps: Label) {
+        let Some(l) = head.linear_of(v) else { return };
+        for (way, last) in (0..).zip(head.ranks.last()).filter(|(way, _)| l.numbers[*way] != Some(0)) {
+            self.step_of(head, v, way, RDX);
+            self.a.op2(Code::Movsxd_r64_rm32, RSI, EDX);
+            self.a.op2(Code::Cmp_r64_rm64, RSI, RDX);
+            self.a.jump(Code::Jne_rel32_64, wraps);
+            self.reach_of_step(RDX, RSI, last);
+            self.a.op2(Code::Add_r64_rm64, low, RSI);
+            self.a.op2(Code::Add_r64_rm64, high, RDX);
+        }
+    }
+
+    /// How far the last one of some warps is from the first one: up, in the register of the step, and down. One of both is zero.
+    fn reach_of_step(&mut self, step: Register, down: Register, last: i64) {
+        self.a.times(step, step, last as i32);
         self.up_and_down(step, down);
     }
 
@@ -332,11 +426,6 @@ impl Emit<'_> {
         self.a.imm8(Code::Sar_rm64_imm8, down, 63);
         self.a.op2(Code::And_r64_rm64, down, by);
         self.a.op2(Code::Sub_r64_rm64, by, down);
-    }
-
-    /// The number of the last warp of a CTA.
-    fn last_warp(&self) -> i64 {
-        i64::from(self.plan.facts.shape.n_warps()) - 1
     }
 
     /// What is known of a comparison in all lanes of the CTA, in `eax`: bit 0 for all, bit 1 for none.

@@ -11,7 +11,7 @@ use handloom_plan::Plan;
 use handloom_plan::access::AccessClass;
 use iced_x86::{Code, Register};
 
-use super::{FRAME_WORDS, Going, Guard, Head, Row, Table, reg};
+use super::{ACROSS, DOWN, FRAME_WORDS, Going, Guard, Head, Linear, Row, Table, reg};
 use crate::alloc::FIRST_VECTOR;
 use crate::asm::Mem;
 use crate::emit::*;
@@ -27,10 +27,13 @@ const SHORT: usize = 16;
 /// Pieces of a warp, at most, that a comparison is made for one by one.
 const MOST_PIECES: usize = 4;
 
+/// Warps of a rank, at most, that a comparison is made for one by one.
+const MOST_ACROSS: u32 = 8;
+
 /// How a comparison differs inside of a CTA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum By {
-    /// In the same way in all warps.
+    /// In the same way in all warps, or in those of a file.
     Lanes,
     /// Only from warp to warp, and between rows of threads that a warp has several of.
     Warps,
@@ -128,7 +131,7 @@ impl Head {
         let mut groups = std::mem::take(&mut self.groups);
         let tables = self.tables_of_blocks(plan);
         for g in &mut groups {
-            let step = self.number[g.key.0.idx()].filter(|n| *n > 0 && self.linear[g.key.0.idx()].is_some());
+            let step = self.even_step(g.key.0).filter(|n| *n > 0);
             let reach = self.reach_of_lanes(plan, g);
             let of_group = |class: &AccessClass| {
                 class.address == Val::Reg(g.key.0)
@@ -153,9 +156,8 @@ impl Head {
 
     fn by(&self, plan: &Plan, inst: &Inst) -> Option<By> {
         let by_lanes = |v: &Val| {
-            reg(*v).is_none_or(|r| {
-                self.same[r.idx()].is_some() || self.linear[r.idx()].is_some() && self.number[r.idx()] == Some(0)
-            })
+            let is_of_file = |l: &Linear| l.numbers[DOWN] == Some(0) && self.ranks.across <= MOST_ACROSS;
+            reg(*v).is_none_or(|r| self.is_same_in_warps(r)) || self.linear_of(*v).is_some_and(is_of_file)
         };
         let by_warps = |v: &Val| plan.facts.arg(*v).shape.is_some_and(|s| s.stride == 0);
         let is_short = matches!(inst.op, Op::Pure(Pure::ICmp(_, Int { ty: Ty::B32, .. })));
@@ -281,14 +283,28 @@ impl Emit<'_> {
 
     /// Where a comparison holds: a word of lanes for each warp.
     fn compare_in_cta(&mut self, head: &Head, inst: &Inst, op: Pure, to: Register) {
+        let (and, or) = (Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32);
         if head.by(self.plan, inst) == Some(By::Lanes) {
-            let src: Vec<Src> = inst.src.iter().map(|v| self.src(*v)).collect();
-            self.mask_op(op, &src);
-            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, to, EAX);
+            let is_same = |v: &Val| reg(*v).is_none_or(|r| head.is_same_in_warps(r));
+            let across = if inst.src.iter().all(is_same) { 1 } else { head.ranks.across as usize };
+            for file in 0..across {
+                let src: Vec<Src> = (0..).zip(&inst.src).map(|(k, v)| self.in_file(head, *v, file, k)).collect();
+                self.mask_op(op, &src);
+                let one = if file == 0 { to } else { zmm(4) };
+                self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, one, EAX);
+                if across > 1 {
+                    let warps: Vec<u64> =
+                        (0..16).map(|w| if w % across == file { u64::from(u32::MAX) } else { 0 }).collect();
+                    let warps = self.lanes_constant(Ty::B32, &warps);
+                    self.a.op3(and, one, one, warps);
+                }
+                if file > 0 {
+                    self.a.op3(or, to, to, one);
+                }
+            }
             return;
         }
         let pieces = alike(self.plan, &inst.src);
-        let (and, or) = (Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32);
         for (k, (lane, lanes)) in pieces.iter().enumerate() {
             let of = |(scratch, v): (u8, &Val)| self.by_warps(head, *v, *lane, scratch);
             let src: Vec<Src> = (4..).zip(&inst.src).map(of).collect();
@@ -305,10 +321,29 @@ impl Emit<'_> {
         }
     }
 
+    /// A value of 32 bits in the first warp of a file, by words of its own for the `k`-th source of an instruction.
+    fn in_file(&mut self, head: &Head, v: Val, file: usize, k: u32) -> Src {
+        let s = self.src(v);
+        let (Some(l), At::Words(shape, at)) = (head.linear_of(v).copied(), s.at) else { return s };
+        if file == 0 || l.numbers[ACROSS] == Some(0) {
+            return s;
+        }
+        let own = FRAME_WORDS + 8 * (head.spare + 20 + 4 * k);
+        for g in 0..shape.groups() as u32 {
+            match l.numbers[ACROSS] {
+                Some(n) => self.a.number(RAX, n.wrapping_mul(file as i64).cast_unsigned()),
+                None => self.a.times(RAX, ctx(l.steps[ACROSS]), file as i32),
+            }
+            self.a.op2(Code::Add_r32_rm32, EAX, ctx(at + 8 * g));
+            self.store64(ctx(own + 8 * g), RAX);
+        }
+        Src { at: At::Words(shape, own), ..s }
+    }
+
     /// The value of each warp, in a vector, of what is the same in some lanes of one, of which one is named.
     fn by_warps(&mut self, head: &Head, v: Val, lane: usize, scratch: u8) -> Src {
         let s = self.src(v);
-        let Some((_, step)) = reg(v).and_then(|r| head.linear[r.idx()]) else {
+        let Some(l) = head.linear_of(v) else {
             if let At::Words(shape, _) = s.at
                 && !shape.is_uniform()
             {
@@ -318,7 +353,6 @@ impl Emit<'_> {
             }
             return s;
         };
-        let number = reg(v).and_then(|r| head.number[r.idx()]);
         let r = match s.at {
             At::Words(shape, at) if !shape.is_uniform() => {
                 let delta = self.constant(Ty::B32, shape.delta(lane).cast_unsigned() & Ty::B32.mask());
@@ -329,15 +363,16 @@ impl Emit<'_> {
             }
             _ => self.reg(&s, 0, scratch),
         };
-        let by = number.unwrap_or(1);
-        let steps: Vec<u64> = (0..16).map(|w| by.wrapping_mul(w).cast_unsigned()).collect();
-        let steps = self.lanes_constant(Ty::B32, &steps);
-        if number.is_some() {
-            self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(scratch), r, steps);
-        } else {
-            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, zmm(6), ctx(step));
-            self.a.op3(Code::EVEX_Vpmulld_zmm_k1z_zmm_zmmm512b32, zmm(6), zmm(6), steps);
-            self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(scratch), r, zmm(6));
+        let add = Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32;
+        let of_warps = |of: &dyn Fn(usize) -> i64| (0..16).map(|w| of(w).cast_unsigned()).collect::<Vec<u64>>();
+        let numbers = l.numbers.map(|n| n.unwrap_or(0));
+        let steps = self.lanes_constant(Ty::B32, &of_warps(&|w| head.ranks.distance(numbers, w)));
+        self.a.op3(add, zmm(scratch), r, steps);
+        for way in [ACROSS, DOWN].into_iter().filter(|w| l.numbers[*w].is_none()) {
+            let places = self.lanes_constant(Ty::B32, &of_warps(&|w| head.ranks.place(w)[way]));
+            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, zmm(6), ctx(l.steps[way]));
+            self.a.op3(Code::EVEX_Vpmulld_zmm_k1z_zmm_zmmm512b32, zmm(6), zmm(6), places);
+            self.a.op3(add, zmm(scratch), zmm(scratch), zmm(6));
         }
         Src { at: At::Given(zmm(scratch)), ..s }
     }

@@ -92,7 +92,7 @@ impl Head {
             let groups = plan.facts.class[r].shape().map_or(1, |s| s.groups() as u32);
             let words = match (self.same[r], self.linear[r]) {
                 (Some(at), _) => at..at + 8,
-                (None, Some((at, _))) => at..at + 8 * groups,
+                (None, Some(l)) => l.base..l.base + 8 * groups,
                 (None, None) => continue,
             };
             rising.extend(words.step_by(8).map(|at| (at, f.regs[r], step)));
@@ -291,18 +291,24 @@ impl Emit<'_> {
         let Some((row, r)) = head.row.as_ref().zip(reg(v)) else { return false };
         let step = row.step(r);
         if step != 0 {
-            let (size, to) = (step.unsigned_abs(), if step > 0 { high } else { low });
-            // Most products have 32 bits: one instruction.
-            if size <= u32::MAX / (MOST + 1) {
-                self.a.op2i(Code::Imul_r32_rm32_imm32, EDX, row.row(), size);
-            } else {
-                self.load32(EDX, row.row());
-                self.a.number(RSI, u64::from(size));
-                self.a.op2(Code::Imul_r64_rm64, RDX, RSI);
-            }
+            let to = if step > 0 { high } else { low };
+            self.length_of_row(row, step);
             self.a.op2(if step > 0 { Code::Add_r64_rm64 } else { Code::Sub_r64_rm64 }, to, RDX);
         }
         step != 0
+    }
+
+    /// How far a value with a step is in the last CTA of the row from where it is in the first one, in `rdx`, up or down. Uses `rsi`.
+    pub(super) fn length_of_row(&mut self, row: &Row, step: i32) {
+        let size = step.unsigned_abs();
+        // Most products have 32 bits: one instruction.
+        if size <= u32::MAX / (MOST + 1) {
+            self.a.op2i(Code::Imul_r32_rm32_imm32, EDX, row.row(), size);
+        } else {
+            self.load32(EDX, row.row());
+            self.a.number(RSI, u64::from(size));
+            self.a.op2(Code::Imul_r64_rm64, RDX, RSI);
+        }
     }
 }
 

@@ -43,9 +43,9 @@ impl Head {
         let value = |v: Val, warp: usize, lane: usize| match v {
             Val::Imm(x, ty) => Some(x & ty.mask()),
             Val::Reg(r) => {
-                let (base, step) = self.courses[r.idx()].filter(|c| !c.by_cta)?.known?;
+                let (base, steps) = self.courses[r.idx()].filter(|c| !c.by_cta)?.known?;
                 let shape = plan.facts.class[r.idx()].shape().filter(|s| s.groups() == 1)?;
-                let x = base + step * warp as i64 + shape.delta(lane) - shape.delta(0);
+                let x = base + self.ranks.distance(steps, warp) + shape.delta(lane) - shape.delta(0);
                 Some(x.cast_unsigned() & plan.func.regs[r.idx()].mask())
             }
         };
@@ -102,14 +102,14 @@ impl Head {
     /// Where lanes find the elements of a group of accesses, if they stand next to each other in a warp and a constant says how far it is to the next warp.
     pub(super) fn reach_of_lanes(&self, plan: &Plan, g: &Group) -> Option<Reach> {
         let r = g.key.0;
-        let step = if self.same[r.idx()].is_some() { 0 } else { self.linear[r.idx()].and(self.number[r.idx()])? };
+        let steps = if self.same[r.idx()].is_some() { [0; 2] } else { self.linear[r.idx()]?.known()? };
         let shape = plan.facts.class[r.idx()].shape()?;
         let is_row = shape.groups() == 1 && (0..32).all(|l| shape.delta(l) - shape.delta(0) == l as i64 * g.key.3);
         if g.from != r || !is_row || g.key.3 < 4 {
             return None;
         }
-        let n_warps = i64::from(plan.facts.shape.n_warps());
-        let of_warp = |w: i64| std::array::from_fn(|l| step * w + shape.delta(l));
+        let n_warps = plan.facts.shape.n_warps() as usize;
+        let of_warp = |w: usize| std::array::from_fn(|l| self.ranks.distance(steps, w) + shape.delta(l));
         Some(Reach { places: (0..n_warps).map(of_warp).collect() })
     }
 }
