@@ -72,6 +72,8 @@ pub(crate) enum Form {
     Row,
     /// Elements follow each other within each part of a vector.
     Parts,
+    /// Elements of 32 bits follow each other within each half of a part: rows of eight threads.
+    Halves,
     /// Several elements a lane, which follow each other in runs of so many lanes.
     Tuples(u8),
     /// Each part of a vector is at one address.

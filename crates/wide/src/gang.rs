@@ -463,7 +463,8 @@ impl Emit<'_> {
         let is_fixed = self.fixed_of_gang(inst).is_some();
         let form = if is_fixed { Some(Form::Same) } else { self.access_of_gang(inst).map(|g| g.form) };
         match (form, going) {
-            (Some(Form::Row | Form::Parts), _) | (Some(Form::Same | Form::Bands), Going::Written(..)) => true,
+            (Some(Form::Row | Form::Parts), _)
+            | (Some(Form::Same | Form::Bands | Form::Halves), Going::Written(..)) => true,
             // Of several lanes the last one is right.
             (Some(Form::Same), Going::Known(lanes)) => {
                 lanes == 1 && AccessClass::of(inst).is_some_and(|c| c.bits >= 32)

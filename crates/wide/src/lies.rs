@@ -1,6 +1,8 @@
 //! How the lanes of an access lie, and what is done for those that all do it and do not stand in one row.
 
 use handloom_ir::simt::Inst;
+use handloom_ir::types::{Order, Ty};
+use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
@@ -14,7 +16,7 @@ use crate::values::is_wide;
 
 /// Whether there is code for lanes that lie so, where all of them do the access.
 pub(crate) fn by_all(form: Form) -> bool {
-    matches!(form, Form::Parts | Form::Bands | Form::Strided(_) | Form::Tuples(_))
+    matches!(form, Form::Parts | Form::Halves | Form::Bands | Form::Strided(_) | Form::Tuples(_))
 }
 
 impl Emit<'_> {
@@ -30,6 +32,9 @@ impl Emit<'_> {
         if class.count == 1 && self.is_by_parts(&s, x) {
             return Form::Parts;
         }
+        if by_all && self.lies_by_halves(class, &s, x.ty) && x.limits != Limits::Own {
+            return Form::Halves;
+        }
         if by_all && self.is_strided(x, &s) {
             return Form::Strided(s);
         }
@@ -42,19 +47,23 @@ impl Emit<'_> {
     /// Whether each part's elements follow each other, in a block that all lanes execute.
     fn is_by_parts(&self, s: &Shape, x: &Access) -> bool {
         let n = if is_wide(x.ty) { 8 } else { 16 };
-        !self.in_part
-            && x.lanes == LANES
-            && s.stride == i64::from(x.size())
-            && (0..32).all(|l| {
-                let first = l / n * n;
-                s.group_of(l) == s.group_of(first) && s.delta(l) - s.delta(first) == s.stride * (l - first) as i64
-            })
+        !self.in_part && x.lanes == LANES && follows(&s, x.class.bytes(), n)
+    }
+
+    /// Whether lanes of an access lie by halves of parts, where all of them do it.
+    pub(crate) fn lies_by_halves(&self, class: &AccessClass, shape: &Shape, ty: Ty) -> bool {
+        self.a.has_wide_vectors()
+            && matches!(class.kind, Kind::Load | Kind::Store)
+            && class.order == Order::Weak
+            && (class.count, class.bits, ty) == (1, 32, Ty::B32)
+            && follows(shape, 4, 8)
+            && !follows(shape, 4, 16)
     }
 
     /// An access of lanes that all do it, but one of a row, with its own tests.
     pub(crate) fn of_all(&mut self, inst: &Inst, x: &Access, form: Form) {
         match form {
-            Form::Parts => self.parts(inst, x),
+            Form::Parts | Form::Halves => self.parts(inst, x, form),
             Form::Bands => self.bands(inst, x),
             Form::Strided(shape) => self.strided(inst, x, &shape),
             Form::Tuples(run) => self.runs_of_tuples(inst, x, run.into()),
@@ -62,30 +71,61 @@ impl Emit<'_> {
         }
     }
 
-    /// Elements that follow each other within each part of a vector, in a block that all lanes execute.
-    fn parts(&mut self, inst: &Inst, x: &Access) {
+    /// Elements that follow each other within each part of a vector, or within each half of one, in a block that all lanes execute.
+    fn parts(&mut self, inst: &Inst, x: &Access, form: Form) {
         let n_parts = n_parts(x.ty);
-        let n = 32 / n_parts as i32;
+        let runs = if form == Form::Halves { 2 * n_parts } else { n_parts };
+        let n = 32 / runs;
         let regs = [RCX, RSI, Register::R11, Register::RDI];
-        let place = |q: usize| self.address_shape(x).map(|s| (s.group_of(q * n as usize), s.delta(q * n as usize)));
-        let places: Vec<_> = (0..n_parts).map(place).collect();
-        let first = |q: usize| places.iter().position(|p| *p == places[q]).unwrap_or(q);
+        let place = |k: usize| self.address_shape(x).map(|s| (s.group_of(k * n), s.delta(k * n)));
+        let places: Vec<_> = (0..runs).map(place).collect();
+        let first = |k: usize| places.iter().position(|p| *p == places[k]).unwrap_or(k);
         if x.limits != Limits::Safe {
             let skip = self.around_tests(x);
-            self.limits_of_run(x, i64::from((n - 1) * x.size()));
-            for q in (0..n_parts).filter(|q| first(*q) == *q) {
-                self.lane_address(x, q * n as usize);
+            self.limits_of_run(x, (n as i64 - 1) * i64::from(x.size()));
+            for k in (0..runs).filter(|k| first(*k) == *k) {
+                self.lane_address(x, k * n);
                 self.test_start(x, RAX);
             }
             self.after_tests(skip);
         }
-        for q in (0..n_parts).filter(|q| first(*q) == *q) {
-            self.lane_address(x, q * n as usize);
+        for k in (0..runs).filter(|k| first(*k) == *k) {
+            self.lane_address(x, k * n);
             self.host(x, RAX);
-            self.a.op2(Code::Mov_r64_rm64, regs[q], RAX);
+            self.a.op2(Code::Mov_r64_rm64, regs[k], RAX);
         }
+        let at = |k: usize| Mem::at(regs[first(k)], 0);
         for q in 0..n_parts {
-            self.move_part(inst, x, q, Mem::at(regs[first(q)], 0));
+            match form {
+                Form::Halves => self.move_halves(inst, x, q, [at(2 * q), at(2 * q + 1)]),
+                _ => self.move_part(inst, x, q, at(q)),
+            }
         }
     }
+
+    /// A part whose halves lie at two places. A store in part of the warp goes by the masks of eight lanes each. Uses vectors 4 and 5.
+    pub(crate) fn move_halves(&mut self, inst: &Inst, x: &Access, q: usize, [low, high]: [Mem; 2]) {
+        if x.class.kind == Kind::Load {
+            self.tuple_result(inst.dst[0], q, x, |s, to| {
+                s.a.op2(Code::EVEX_Vmovdqu32_ymm_k1z_ymmm256, ymm(to), low);
+                s.a.op3i(Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8, to, to, high, 1);
+            });
+            return;
+        }
+        let s = self.clean_src(inst.src[1]);
+        let from = self.reg(&s, q, 4);
+        let masks = [2 * q, 2 * q + 1].map(|h| if self.in_part { Register::K1 + h as u32 } else { ALL });
+        self.a.store(Code::EVEX_Vmovdqu32_ymmm256_k1z_ymm, low, ymm(from), masks[0]);
+        self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(zmm(5)), from, 1);
+        self.a.store(Code::EVEX_Vmovdqu32_ymmm256_k1z_ymm, high, ymm(zmm(5)), masks[1]);
+    }
+}
+
+/// Whether elements of so many bytes follow each other in every `n` lanes.
+fn follows(s: &Shape, bytes: i64, n: usize) -> bool {
+    s.stride == bytes
+        && (0..32).all(|l| {
+            let first = l / n * n;
+            s.group_of(l) == s.group_of(first) && s.delta(l) - s.delta(first) == bytes * (l - first) as i64
+        })
 }

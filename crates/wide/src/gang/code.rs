@@ -436,7 +436,8 @@ impl Emit<'_> {
         let lanes = self.word_of_lanes(table);
         self.a.imm(Code::Cmp_rm32_imm8, lanes, 0);
         self.a.jump(Code::Je_rel32_64, skip);
-        self.set_masks_of(lanes, g.x.ty);
+        // Halves of parts are eight lanes, as parts of 64 bits are.
+        self.set_masks_of(lanes, if g.form == Form::Halves { Ty::B64 } else { g.x.ty });
         self.in_part = true;
         self.tested(inst, &g.x, &g.runs, g.scalars, g.form);
         self.in_part = false;

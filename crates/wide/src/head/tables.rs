@@ -40,14 +40,18 @@ impl Head {
     pub(super) fn known_table(&self, plan: &Plan, b: usize, guard: Guard) -> Option<Vec<u32>> {
         let insts = &plan.func.blocks[b].insts[guard.from..];
         let n_warps = plan.facts.shape.n_warps() as usize;
-        let value = |v: Val, warp: usize, lane: usize| match v {
-            Val::Imm(x, ty) => Some(x & ty.mask()),
-            Val::Reg(r) => {
-                let (base, steps) = self.courses[r.idx()].filter(|c| !c.by_cta)?.known?;
-                let shape = plan.facts.class[r.idx()].shape().filter(|s| s.groups() == 1)?;
-                let x = base + self.ranks.distance(steps, warp) + shape.delta(lane) - shape.delta(0);
-                Some(x.cast_unsigned() & plan.func.regs[r.idx()].mask())
-            }
+        // Of a value: what it is in the first lane of each warp, how far other lanes are from that, and the bits that it has.
+        let values = |v: Val| -> Option<(Vec<i64>, [i64; 32], u64)> {
+            Some(match v {
+                Val::Imm(x, ty) => (vec![(x & ty.mask()).cast_signed(); n_warps], [0; 32], ty.mask()),
+                Val::Reg(r) => {
+                    let (base, steps) = self.courses[r.idx()].filter(|c| !c.by_cta)?.known?;
+                    let shape = plan.facts.class[r.idx()].shape().filter(|s| s.groups() == 1)?;
+                    let of_warps = (0..n_warps).map(|w| base + self.ranks.distance(steps, w)).collect();
+                    let of_lanes = std::array::from_fn(|lane| shape.delta(lane) - shape.delta(0));
+                    (of_warps, of_lanes, plan.func.regs[r.idx()].mask())
+                }
+            })
         };
         let mut tables: Vec<Vec<u32>> = Vec::new();
         for inst in insts {
@@ -55,15 +59,20 @@ impl Head {
                 let v = inst.src.get(i)?;
                 tables.get(insts.iter().position(|x| reg(*v).is_some_and(|r| x.dst.contains(&r)))?)
             };
+            let compared = match inst.op {
+                Op::Pure(op @ Pure::ICmp(..)) => Some((op, values(inst.src[0])?, values(inst.src[1])?)),
+                _ => None,
+            };
             let table: Option<Vec<u32>> = (0..n_warps)
-                .map(|w| match inst.op {
-                    Op::Pure(op @ Pure::ICmp(..)) => (0..32).try_fold(0, |lanes, l| {
-                        let src = [value(inst.src[0], w, l)?, value(inst.src[1], w, l)?];
-                        Some(lanes | (eval(op, &src)[0] as u32 & 1) << l)
-                    }),
-                    Op::Pure(Pure::And(Ty::P)) => Some(of(0)?[w] & of(1)?[w]),
-                    Op::Pure(Pure::Or(Ty::P)) => Some(of(0)?[w] | of(1)?[w]),
-                    Op::Pure(Pure::Not(Ty::P)) => Some(!of(0)?[w]),
+                .map(|w| match (inst.op, &compared) {
+                    (_, Some((op, a, b))) => {
+                        let of = |x: &(Vec<i64>, [i64; 32], u64), l: usize| (x.0[w] + x.1[l]).cast_unsigned() & x.2;
+                        let holds = |l: usize| eval(*op, &[of(a, l), of(b, l)])[0] as u32 & 1;
+                        Some((0..32).fold(0, |lanes, l| lanes | holds(l) << l))
+                    }
+                    (Op::Pure(Pure::And(Ty::P)), _) => Some(of(0)?[w] & of(1)?[w]),
+                    (Op::Pure(Pure::Or(Ty::P)), _) => Some(of(0)?[w] | of(1)?[w]),
+                    (Op::Pure(Pure::Not(Ty::P)), _) => Some(!of(0)?[w]),
                     _ => None,
                 })
                 .collect();
