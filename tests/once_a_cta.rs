@@ -11,6 +11,8 @@ mod blocks;
 mod edges;
 #[path = "once_a_cta/scans.rs"]
 mod scans;
+#[path = "once_a_cta/unrolled.rs"]
+mod unrolled;
 
 use std::fmt::Write;
 
@@ -565,7 +567,8 @@ impl Maker {
 
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(49) {
+        match self.rng.below(53) {
+            49.. if self.depth < 2 && !self.is_straight => self.unrolled(),
             47 | 48 if top => self.one_writes(),
             44..47 if top => self.scan(),
             41..44 => self.border(),

@@ -23,9 +23,11 @@ use crate::awaited::awaited;
 use crate::bands::is_on_vectors;
 use crate::calls::Calls;
 use crate::emit::*;
+use crate::firsts::firsts_apart;
 use crate::head::{Head, testable};
 use crate::late::late_sums;
 use crate::ops::has_vector_code;
+use crate::pointers::pointers_apart;
 use crate::rising::first_values_apart;
 use crate::together::bundles;
 use crate::uses::Uses;
@@ -221,7 +223,10 @@ fn made(
 /// What is decided about a function, and what is done once a CTA. `tests`: values may rest on tests that are made there.
 fn plan(func: &Function, options: &Options, tests: bool, a: &mut Asm) -> (Plan, Option<Head>) {
     let func = if options.audited { Cow::Borrowed(func) } else { crate::asked::asked_once(func) };
-    let func = if options.audited { func } else { first_values_apart(func, &|f| testable(f, &options.shape)) };
+    let known = |f: &Function| testable(f, &options.shape);
+    let passes = [firsts_apart, pointers_apart, first_values_apart];
+    let passes = passes.iter().filter(|_| !options.audited);
+    let func = passes.fold(func, |func, pass| pass(func, &known));
     let tested = if tests { testable(&func, &options.shape) } else { Set::new(func.regs.len()) };
     let mut plan = Plan::with_tested(&func, &Options { speculate: false, masked: true, ..*options }, tested);
     crate::bands::read_into_vectors(&mut plan);

@@ -208,11 +208,25 @@ impl Emit<'_> {
         if gang.comes_back() {
             gang.again = Some(self.a.label());
         }
+        let (depth, n_ways) = (search.path.len(), search.ways.len());
         search.path.push(start);
+        let mut others = gang.successors();
+        let is_asked = matches!(gang.end, End::Branch(..)) && !gang.is_whole;
         for to in gang.successors() {
-            self.ways_from(to, size, most, search)?;
+            let before = search.ways.len();
+            if self.ways_from(to, size, most, search).is_none() {
+                search.path.truncate(depth + 1);
+                search.ways.truncate(before);
+                gang.stops.push((to, self.a.label()));
+                others.retain(|o| *o != to);
+            }
         }
-        search.path.pop();
+        search.path.truncate(depth);
+        // Where warps go on one by one on one side, the other one is to be worth it.
+        if !gang.stops.is_empty() && (!is_asked || others.is_empty()) {
+            search.ways.truncate(n_ways);
+            return None;
+        }
         search.ways.push(gang);
         Some(search.ways.len() - 1)
     }
@@ -223,7 +237,7 @@ impl Emit<'_> {
         let mut at = 0;
         while let Some(&k) = all.get(at) {
             at += 1;
-            for to in ways[k].successors() {
+            for to in ways[k].successors().into_iter().filter(|to| !ways[k].stops_before(*to)) {
                 let k = ways.iter().position(|w| w.start == to && w.warps == ways[k].warps && !w.is_first)?;
                 if !all.contains(&k) {
                     all.push(k);
@@ -237,6 +251,11 @@ impl Emit<'_> {
             {
                 places.push(place);
             }
+        }
+        // To stop and settle the turn is worth it where a loop was gone round together.
+        let stops = all.iter().any(|k| !ways[*k].stops.is_empty());
+        if stops && !all.iter().any(|k| ways[*k].comes_back()) {
+            return None;
         }
         // Warps that do nothing in the turn come to where the others do.
         let head = self.head.as_ref().filter(|_| !self.counts());
@@ -291,6 +310,7 @@ impl Emit<'_> {
             alive: Vec::new(),
             spare: Vec::new(),
             alone: Vec::new(),
+            stops: Vec::new(),
             enters: Vec::new(),
             leaves: Vec::new(),
             label: self.a.label(),

@@ -130,6 +130,9 @@ impl Emit<'_> {
         let (cold, is_atomic) = (x.cold, matches!(class.kind, Kind::Atomic(..)));
         if scalars || form != Form::Scattered {
             x.decided = self.decided_access(&x);
+        } else if self.in_part && self.form_for_all(inst, class) != Form::Scattered {
+            // Gangs do it for all lanes, and ask the head.
+            self.decided_access(&x);
         }
         self.note_limits(joint, limits);
         if let Some(member) = joint {
@@ -264,6 +267,14 @@ impl Emit<'_> {
             None => Form::Scattered,
         };
         (x, form, scalars)
+    }
+
+    /// Where the lanes of an access lie if all of them do it.
+    fn form_for_all(&mut self, inst: &Inst, class: AccessClass) -> Form {
+        let was = std::mem::replace(&mut self.in_part, false);
+        let (_, form, _) = self.kind_of_access(inst, class, Limits::Safe, LANES);
+        self.in_part = was;
+        form
     }
 
     /// Where an access finds its elements, if the head may have decided about it.

@@ -14,6 +14,7 @@ use handloom_plan::analysis::cfg::{Cfg, Set};
 use handloom_plan::analysis::n_definitions;
 
 use crate::asked::reg;
+use crate::firsts::write_first;
 
 /// How often a loop is gone round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -245,17 +246,9 @@ pub(crate) fn first_values_apart<'f>(f: Cow<'f, Function>, known: &dyn Fn(&Funct
     }
     let mut f = f.into_owned();
     for (b, i) in places.into_iter().rev() {
-        let inst = &f.blocks[b].insts[i];
-        let (r, span) = (inst.dst[0], inst.span);
-        let ty = f.regs[r.idx()];
         let own = Reg(f.regs.len() as u32);
-        f.regs.push(ty);
-        let insts = &mut f.blocks[b].insts;
-        insts[i].dst = vec![own];
-        insts.insert(
-            i + 1,
-            Inst { op: Op::Pure(Pure::Mov(ty)), dst: vec![r], src: vec![Val::Reg(own)], guarded: false, span },
-        );
+        f.regs.push(f.regs[f.blocks[b].insts[i].dst[0].idx()]);
+        write_first(&mut f, (b, i), own);
     }
     Cow::Owned(f)
 }

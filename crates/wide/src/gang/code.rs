@@ -133,7 +133,12 @@ impl Emit<'_> {
         self.members.clear();
         self.alone.clear();
         self.is_of_first = false;
-        self.refused_gang(gang, refused, step);
+        if !gang.tests.is_empty() {
+            self.stop_before(gang, gang.start, refused);
+        }
+        for &(b, label) in &gang.stops {
+            self.stop_before(gang, b, label);
+        }
         Ok(())
     }
 
@@ -267,8 +272,10 @@ impl Emit<'_> {
             Some(_) => self.leave_gang(gang, 0..gang.warps),
             None => {}
         }
-        if let Some(way) = ways.iter().find(|w| w.start == to && w.warps == gang.warps && !w.is_first) {
-            self.a.jump(Code::Jmp_rel32_64, way.label);
+        let way = ways.iter().find(|w| w.start == to && w.warps == gang.warps && !w.is_first).map(|w| w.label);
+        let stop = gang.stops.iter().find(|(b, _)| *b == to).map(|(_, label)| *label);
+        if let Some(label) = stop.or(way) {
+            self.a.jump(Code::Jmp_rel32_64, label);
         }
     }
 
@@ -298,26 +305,27 @@ impl Emit<'_> {
         }
     }
 
-    /// A test refused: the turn is settled, and the warps of the gang wait at the first block of the way.
-    fn refused_gang(&mut self, gang: &Gang, refused: Label, step: i32) {
-        let Some(settle) = self.turns.as_ref().filter(|_| !gang.tests.is_empty()).map(|t| t.settle()) else { return };
-        self.a.bind(refused);
+    /// The turn is settled, and the warps of the gang wait at a block, at whose start values are in their homes.
+    fn stop_before(&mut self, gang: &Gang, b: usize, label: Label) {
+        let Some(settle) = self.turns.as_ref().map(|t| t.settle()) else { return };
+        let step = self.member_step;
+        self.a.bind(label);
         self.a.jump(Code::Call_rel32_64, settle);
         self.load32(ECX, turns::start());
         let pend = self.places.pend as i32;
         for m in 0..gang.warps {
             let to = m as i32 * step;
             self.a.imm(Code::Mov_rm32_imm32, Mem::indexed(WARP, RCX, 4, to + pend), 0);
-            self.store_number(Mem::at(WARP, to + offset_of!(WarpCtx, state) as i32), gang.start as u32);
+            self.store_number(Mem::at(WARP, to + offset_of!(WarpCtx, state) as i32), b as u32);
             self.store_number(Mem::at(WARP, to + offset_of!(WarpCtx, wait_epoch) as i32), 0);
-            self.store_number(Mem::at(WARP, to + pend + 4 * gang.start as i32), u32::MAX);
+            self.store_number(Mem::at(WARP, to + pend + 4 * b as i32), u32::MAX);
         }
-        let (dispatch, block) = (self.dispatch, self.block[gang.start]);
+        let (dispatch, block) = (self.dispatch, self.block[b]);
         self.a.jump(Code::Jmp_rel32_64, dispatch);
         // Where dispatch finds them.
-        if let Some((stub, any)) = self.dispatch_stub(gang.start) {
+        if let Some((stub, any)) = self.dispatch_stub(b) {
             self.a.bind(stub);
-            self.take_all(gang.start, any);
+            self.take_all(b, any);
             self.a.jump(Code::Jmp_rel32_64, block);
         }
     }

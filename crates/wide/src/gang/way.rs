@@ -53,6 +53,8 @@ pub(crate) struct Gang {
     pub(super) spare: Vec<u8>,
     /// Scalars that are kept for the first warp alone.
     pub(super) alone: Vec<(Reg, Alone)>,
+    /// Those of the blocks that it may go on with, which there are no ways from: warps stop before them, and go on one by one. With the code that stops them.
+    pub(super) stops: Vec<(usize, Label)>,
     /// Registers that are read from their homes first.
     pub(super) enters: Vec<usize>,
     /// Registers that are written to their homes last.
@@ -118,6 +120,7 @@ impl fmt::Display for Gang {
         }
         write!(out, ", {} loads are operands", self.folds.len())?;
         write!(out, ", {} accesses are tested", self.tests.len())?;
+        self.stops.iter().try_for_each(|(b, _)| write!(out, ", stops before b{b}"))?;
         let mut going: Vec<_> = self.guarded.iter().collect();
         going.sort_unstable_by_key(|(b, _)| **b);
         going.into_iter().try_for_each(|(b, guarded)| match guarded.going {
@@ -141,6 +144,11 @@ impl Gang {
     /// Whether it may follow itself with nothing to test: a loop, whose values stay in registers.
     pub(super) fn comes_back(&self) -> bool {
         self.tests.is_empty() && self.successors().contains(&self.start)
+    }
+
+    /// Whether warps stop before a block that it may go on with.
+    pub(super) fn stops_before(&self, block: usize) -> bool {
+        self.stops.iter().any(|(b, _)| *b == block)
     }
 
     /// The blocks that it may go on with.
