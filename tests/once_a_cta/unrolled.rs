@@ -7,7 +7,9 @@ impl Maker {
     pub fn unrolled(&mut self) {
         let (top, rest, last, end) = (self.label(), self.label(), self.label(), self.label());
         let most = 4 * (1 + self.rng.below(7));
-        self.line("{\n    .reg .b32 %left, %done, %down, %turns;\n    .reg .b64 %q<6>, %z<3>, %pitch, %base, %own;");
+        self.line(
+            "{\n    .reg .b32 %left, %done, %down, %turns, %times;\n    .reg .b64 %q<6>, %z<3>, %pitch, %base, %own;",
+        );
         let turns = match self.rng.below(6) {
             0 => format!("mov.u32 %turns, {};", self.rng.below(30)),
             1 => format!("and.b32 %turns, %lin, {};", self.rng.below(8)),
@@ -27,6 +29,11 @@ impl Maker {
         let (a, b) = (*self.rng.pick(&begins), *self.rng.pick(&begins));
         self.line(&format!("mul.wide.u32 %own, {a}, 4;\n    mul.wide.u32 %q5, {b}, 4;\n    add.s64 %q0, %in, %q5;"));
         self.line("mov.u64 %base, %in;");
+        // Pointers may go on where they were, a second time round.
+        let again = self.rng.one_in(4).then(|| self.label());
+        if let Some(again) = &again {
+            self.line(&format!("mov.u32 %times, 0;\n{again}:"));
+        }
         self.line("and.b32 %left, %turns, 3;\n    mov.u32 %done, 0;\n    setp.lt.u32 %p1, %turns, 4;");
         self.line(&format!("@%p1 bra {rest};\n    sub.u32 %down, %turns, %left;\n{top}:"));
         let adds_early = self.rng.one_in(4);
@@ -59,8 +66,10 @@ impl Maker {
             "mad.lo.u32 %t1, %done, {pitch}, {b};\n    mul.wide.u32 %z0, %t1, 4;\n    add.s64 %z1, %in, %z0;\n{last}:"
         ));
         self.line("ld.global.u32 %t1, [%z1];\n    mad.lo.u32 %r, %r, 5, %t1;\n    add.s64 %z1, %z1, %pitch;");
-        self.line(&format!(
-            "add.u32 %left, %left, -1;\n    setp.ne.u32 %p1, %left, 0;\n    @%p1 bra {last};\n{end}:\n    }}"
-        ));
+        self.line(&format!("add.u32 %left, %left, -1;\n    setp.ne.u32 %p1, %left, 0;\n    @%p1 bra {last};\n{end}:"));
+        if let Some(again) = again {
+            self.line(&format!("add.u32 %times, %times, 1;\n    setp.lt.u32 %p1, %times, 2;\n    @%p1 bra {again};"));
+        }
+        self.line("}");
     }
 }

@@ -78,6 +78,8 @@ pub(crate) enum Form {
     Tuples(u8),
     /// Each part of a vector is at one address.
     Bands,
+    /// Each half of a part of 32 bits a lane is at one address.
+    HalfBands,
     /// Elements of each part stand a few elements apart.
     Strided(Shape),
     /// Anywhere.

@@ -18,7 +18,16 @@ use crate::values::{by_width, is_wide, store_code};
 
 /// Whether all lanes of each part of a vector have one address.
 pub(crate) fn is_banded(s: &Shape, ty: Ty) -> bool {
-    let n = 32 / n_parts(ty);
+    has_bands(s, 32 / n_parts(ty))
+}
+
+/// Whether all lanes of each half of a part have one address, in parts of 32 bits a lane.
+pub(crate) fn is_half_banded(s: &Shape, ty: Ty) -> bool {
+    ty == Ty::B32 && has_bands(s, 8)
+}
+
+/// Whether every `n` lanes have one address.
+fn has_bands(s: &Shape, n: usize) -> bool {
     let at = |lane: usize| (s.group_of(lane), s.delta(lane));
     (0..32).all(|lane| at(lane) == at(lane / n * n))
 }
@@ -44,7 +53,10 @@ pub(crate) fn read_into_vectors(plan: &mut Plan) {
             && !class.is_guarded
             && class.wants_all()
             && class.bits >= 32
-            && plan.facts.arg(class.address).shape.is_some_and(|s| is_banded(&s, plan.func.regs[inst.dst[0].idx()]));
+            && plan.facts.arg(class.address).shape.is_some_and(|s| {
+                let ty = plan.func.regs[inst.dst[0].idx()];
+                is_banded(&s, ty) || class.count == 1 && is_half_banded(&s, ty)
+            });
         if fits && inst.dst.iter().all(|d| plan.def_count[d.idx()] == 1) {
             chosen.extend(&inst.dst);
         }
@@ -99,6 +111,38 @@ impl Emit<'_> {
                 self.spread_part(*d, q, Mem::at(RAX, e * x.size()), x);
             }
         }
+    }
+
+    /// One element for each half of a part, with its own tests.
+    pub(crate) fn all_half_bands(&mut self, inst: &Inst, x: &Access) {
+        if x.limits != Limits::Safe {
+            let skip = self.around_tests(x);
+            self.limits(x);
+            for lane in (0..32).step_by(8) {
+                self.lane_address(x, lane);
+                self.test(x, RAX, false);
+            }
+            self.after_tests(skip);
+        }
+        for q in 0..n_parts(x.ty) {
+            for (half, to) in (0..).zip([RCX, RSI]) {
+                self.lane_address(x, 16 * q + 8 * half);
+                self.host(x, RAX);
+                self.a.op2(Code::Mov_r64_rm64, to, RAX);
+            }
+            self.half_bands(inst, x, q, [RCX, RSI].map(|r| Mem::at(r, 0)));
+        }
+    }
+
+    /// A part of a load whose halves are at one address each. Uses vector 4.
+    pub(crate) fn half_bands(&mut self, inst: &Inst, x: &Access, q: usize, [low, high]: [Mem; 2]) {
+        let spread = Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32;
+        self.tuple_result(inst.dst[0], q, x, |s, to| {
+            s.a.op2(spread, zmm(4), high);
+            s.a.op2(spread, to, low);
+            s.a.op3i(Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8, to, to, ymm(zmm(4)), 1);
+            s.a.done_with(&[4]);
+        });
     }
 
     /// Stores of all lanes of a part to one place: what the last of them has. Clobbers `rax`, vector 4.

@@ -59,14 +59,15 @@ pub(crate) fn firsts_apart<'f>(mut f: Cow<'f, Function>, known: &dyn Fn(&Functio
     if counts.is_empty() {
         return f;
     }
-    let known = known(&f);
+    // Registers that are added here are made of such.
+    let (known, n) = (known(&f), f.regs.len());
     let mut firsts: Vec<((usize, usize), Reg)> = Vec::new();
     for c in counts {
         let (b, i) = c.before;
         let first = &f.blocks[b].insts[i];
         // A copy is known as what it copies.
         let is_copy = matches!(first.op, Op::Pure(Pure::Mov(_)));
-        if is_copy || !first.src.iter().filter_map(reg).all(|r| known.has(r.idx())) {
+        if is_copy || !first.src.iter().filter_map(reg).all(|r| r.idx() >= n || known.has(r.idx())) {
             continue;
         }
         let mut comes = Set::new(f.blocks.len());

@@ -133,9 +133,11 @@ impl Emit<'_> {
         let ([d], Val::Reg(address)) = (insts[i].dst.as_slice(), class.address) else { return None };
         let ty = self.f.regs[d.idx()];
         let fits = self.plan.def_count[d.idx()] == 1
-            && self
-                .shape(class.address)
-                .is_none_or(|s| !self.lies_apart(&class, &s, ty) && !self.lies_by_halves(&class, &s, ty))
+            && self.shape(class.address).is_none_or(|s| {
+                !self.lies_apart(&class, &s, ty)
+                    && !self.lies_by_halves(&class, &s, ty)
+                    && !self.lies_by_half_bands(&class, &s, ty)
+            })
             && self.uses.count(*d) == 1
             && matches!(self.place(*d), Place::Vectors(_))
             && !self.places.is_own[d.idx()]

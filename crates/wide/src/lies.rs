@@ -9,14 +9,14 @@ use iced_x86::{Code, Register};
 use crate::access::{Access, Form, Limits};
 use crate::alloc::n_parts;
 use crate::asm::Mem;
-use crate::bands::is_banded;
+use crate::bands::{is_banded, is_half_banded};
 use crate::emit::*;
 use crate::tuples::lanes_of_runs;
 use crate::values::is_wide;
 
 /// Whether there is code for lanes that lie so, where all of them do the access.
 pub(crate) fn by_all(form: Form) -> bool {
-    matches!(form, Form::Parts | Form::Halves | Form::Bands | Form::Strided(_) | Form::Tuples(_))
+    matches!(form, Form::Parts | Form::Halves | Form::Bands | Form::HalfBands | Form::Strided(_) | Form::Tuples(_))
 }
 
 impl Emit<'_> {
@@ -25,6 +25,9 @@ impl Emit<'_> {
         let (class, by_all) = (&x.class, !self.in_part && x.lanes == LANES);
         if by_all && class.bits >= 32 && is_banded(&s, x.ty) {
             return Form::Bands;
+        }
+        if by_all && self.lies_by_half_bands(class, &s, x.ty) {
+            return Form::HalfBands;
         }
         if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) {
             return Form::Row;
@@ -60,11 +63,18 @@ impl Emit<'_> {
             && !follows(shape, 4, 16)
     }
 
+    /// Whether a load finds an element for each half of a part, where all lanes do it.
+    pub(crate) fn lies_by_half_bands(&self, class: &AccessClass, shape: &Shape, ty: Ty) -> bool {
+        let fits = class.kind == Kind::Load && class.order == Order::Weak && (class.count, class.bits) == (1, 32);
+        fits && is_half_banded(shape, ty) && !is_banded(shape, ty)
+    }
+
     /// An access of lanes that all do it, but one of a row, with its own tests.
     pub(crate) fn of_all(&mut self, inst: &Inst, x: &Access, form: Form) {
         match form {
             Form::Parts | Form::Halves => self.parts(inst, x, form),
             Form::Bands => self.bands(inst, x),
+            Form::HalfBands => self.all_half_bands(inst, x),
             Form::Strided(shape) => self.strided(inst, x, &shape),
             Form::Tuples(run) => self.runs_of_tuples(inst, x, run.into()),
             Form::Same | Form::Row | Form::Scattered => {}

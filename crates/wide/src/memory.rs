@@ -192,11 +192,9 @@ impl Emit<'_> {
                     }
                     self.row(inst, &x);
                 }
-                Form::Parts | Form::Halves | Form::Bands | Form::Strided(_) | Form::Tuples(_) => {
-                    self.of_all(inst, &x, form)
-                }
                 Form::Scattered if self.is_late_sum(&x) => self.late_sum(inst, &x),
                 Form::Scattered => self.scattered(inst, &x),
+                _ => self.of_all(inst, &x, form),
             }
         }
         // An atomic looks whether it changed anything.
@@ -302,6 +300,7 @@ impl Emit<'_> {
             }
             Form::Parts => self.decided_runs(x, &by_part, (n as i64 - 1) * i64::from(x.size())),
             Form::Halves => self.decided_runs(x, &[0, 8, 16, 24], 7 * i64::from(x.size())),
+            Form::HalfBands => self.decided_runs(x, &[0, 8, 16, 24], 0),
             Form::Strided(shape) => self.runs_of_strides(x, &shape),
             Form::Bands if (0..32).all(|l| by_part.iter().any(|p| shape.delta(*p) == shape.delta(l))) => {
                 self.decided_runs(x, &by_part, 0)
@@ -351,9 +350,13 @@ impl Emit<'_> {
                     }
                     self.tuples(inst, x, q, &at, true);
                 }
-                Form::Halves => {
+                Form::Halves | Form::HalfBands => {
                     let at = [2 * q, 2 * q + 1].map(|h| self.run_element(x, runs, 8 * h));
-                    self.move_halves(inst, x, q, at);
+                    if form == Form::Halves {
+                        self.move_halves(inst, x, q, at);
+                    } else {
+                        self.half_bands(inst, x, q, at);
+                    }
                 }
                 Form::Strided(_) => self.strided_of_run(inst, x, runs, q),
                 Form::Same if x.class.kind == Kind::Store => {
@@ -386,7 +389,9 @@ impl Emit<'_> {
             Form::Row => (self.run_element(x, runs, 0).behind((q * n) as i32 * x.size()), false),
             Form::Parts => (self.run_element(x, runs, q * n), false),
             Form::Same => (self.run_element(x, runs, 0), true),
-            Form::Tuples(_) | Form::Strided(_) | Form::Halves => (self.run_element(x, runs, q * n), false),
+            Form::Tuples(_) | Form::Strided(_) | Form::Halves | Form::HalfBands => {
+                (self.run_element(x, runs, q * n), false)
+            }
             Form::Bands | Form::Scattered => (self.run_element(x, runs, q * n), true),
         }
     }

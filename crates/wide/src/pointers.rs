@@ -15,6 +15,7 @@ use handloom_plan::analysis::n_definitions;
 
 use crate::asked::reg;
 use crate::firsts::write_first;
+use crate::rising::comes_again;
 
 /// The most registers of their own of a loop, and the most terms of a sum.
 const MOST: usize = 24;
@@ -23,11 +24,15 @@ const MOST_TERMS: usize = 40;
 /// A loop that has one block at its end.
 struct Loop<'f> {
     f: &'f Function,
+    cfg: &'f Cfg,
+    header: usize,
     body: &'f Set,
     latch: usize,
     defs: &'f [u32],
     /// Registers that a head may know.
     known: &'f Set,
+    /// How many registers there were.
+    n_known: usize,
 }
 
 /// A pointer of a loop: where it is written there, and what a turn adds to it.
@@ -107,11 +112,16 @@ impl<'f> Loop<'f> {
         let outside = places.find(|(b, i)| self.f.blocks[*b].insts[*i].dst == [r])?;
         let first = &self.f.blocks[outside.0].insts[outside.1];
         let is_known = root == r && first.src.iter().chain(&terms).all(|v| self.knows(v));
-        (is_known && !first.guarded).then_some(Pointer { at, terms, outside })
+        // Whoever comes into the loop comes from there.
+        let is_first =
+            self.cfg.dominates(outside.0, self.header) && !comes_again(self.cfg, (self.header, self.body), outside.0);
+        (is_known && is_first && !first.guarded).then_some(Pointer { at, terms, outside })
     }
 
     fn knows(&self, v: &Val) -> bool {
-        reg(v).is_none_or(|r| self.known.has(r.idx()))
+        // Registers that were added for another loop are made of such, if they are no pointers.
+        let knows = |r: Reg| if r.idx() < self.n_known { self.known.has(r.idx()) } else { self.defs[r.idx()] == 1 };
+        reg(v).is_none_or(knows)
     }
 
     /// Whether all that reads a sum stands behind it in its block, and are addresses of accesses or sums.
@@ -249,9 +259,11 @@ impl Change {
         }
         f.blocks[before].insts.extend(self.made);
         // What the branch asks is made last.
-        let insts = &mut f.blocks[latch].insts;
-        let at = insts.len();
-        insts.splice(at..at, self.stepped);
+        let block = &mut f.blocks[latch];
+        let asked =
+            block.insts.last().is_some_and(|i| i.dst.iter().any(|d| block.term.sources().contains(&Val::Reg(*d))));
+        let at = block.insts.len() - usize::from(asked);
+        block.insts.splice(at..at, self.stepped);
     }
 }
 
@@ -266,7 +278,7 @@ pub(crate) fn pointers_apart<'f>(mut f: Cow<'f, Function>, known: &dyn Fn(&Funct
     if !f.blocks.iter().enumerate().any(goes_back) {
         return f;
     }
-    let (cfg, known) = (Cfg::new(&f), known(&f));
+    let (cfg, known, n_known) = (Cfg::new(&f), known(&f), f.regs.len());
     for (header, body) in &cfg.loops {
         let [a, b] = cfg.preds[*header].as_slice() else { continue };
         let (before, latch) = if body.has(*a) { (*b, *a) } else { (*a, *b) };
@@ -279,7 +291,8 @@ pub(crate) fn pointers_apart<'f>(mut f: Cow<'f, Function>, known: &dyn Fn(&Funct
             continue;
         }
         let defs = n_definitions(&f);
-        let found = Loop { f: &f, body, latch, defs: &defs, known: &known }.change();
+        let found =
+            Loop { f: &f, cfg: &cfg, header: *header, body, latch, defs: &defs, known: &known, n_known }.change();
         if let Some(change) = found {
             change.apply(f.to_mut(), before, latch);
         }

@@ -102,24 +102,9 @@ impl<'f> Search<'f> {
         }
         let (inside, outside) = (inside?, outside?);
         let in_turn = self.cfg.loop_of[inside.0] == Some(l.header) && self.cfg.dominates(inside.0, l.asks);
-        let fits = in_turn && self.cfg.dominates(outside.0, l.header) && !self.comes_again(l, outside.0);
+        let fits =
+            in_turn && self.cfg.dominates(outside.0, l.header) && !comes_again(self.cfg, (l.header, l.body), outside.0);
         fits.then_some(Definitions { outside, inside })
-    }
-
-    /// Whether a loop that was left may be come to again without the block.
-    fn comes_again(&self, l: &Counted<'_>, without: usize) -> bool {
-        let mut seen = Set::new(self.f.blocks.len());
-        let mut work: Vec<usize> = l.body.iter().flat_map(|b| self.cfg.succs[b].clone()).collect();
-        work.retain(|b| !l.body.has(*b));
-        while let Some(b) = work.pop() {
-            if b == l.header {
-                return true;
-            }
-            if b != without && seen.add(b) {
-                work.extend(&self.cfg.succs[b]);
-            }
-        }
-        false
     }
 
     /// What an instruction adds to the register that it writes.
@@ -195,6 +180,22 @@ impl<'f> Search<'f> {
         }
         found
     }
+}
+
+/// Whether a loop that was left may be come to again without a block.
+pub(crate) fn comes_again(cfg: &Cfg, (header, body): (usize, &Set), without: usize) -> bool {
+    let mut seen = Set::new(cfg.succs.len());
+    let mut work: Vec<usize> = body.iter().flat_map(|b| cfg.succs[b].clone()).collect();
+    work.retain(|b| !body.has(*b));
+    while let Some(b) = work.pop() {
+        if b == header {
+            return true;
+        }
+        if b != without && seen.add(b) {
+            work.extend(&cfg.succs[b]);
+        }
+    }
+    false
 }
 
 /// The first value of a register that an instruction copies from what never changes.

@@ -76,7 +76,7 @@ impl Emit<'_> {
             Form::Parts => (0..n_parts(x.ty)).map(|q| self.part_of_run(x, runs, form, q).0).collect(),
             Form::Halves => [0, 8, 16, 24].map(|lane| self.run_element(x, runs, lane)).to_vec(),
             Form::Strided(_) => self.lines_of_strides(x, runs),
-            Form::Same | Form::Bands | Form::Scattered => Vec::new(),
+            Form::Same | Form::Bands | Form::HalfBands | Form::Scattered => Vec::new(),
         }
     }
 
