@@ -71,8 +71,9 @@ struct Maker {
     writes: bool,
     /// It has no loops of rounds.
     is_straight: bool,
-    /// Threads of a block.
+    /// Threads of a block, and rows of them.
     threads: u32,
+    rows: u32,
 }
 
 impl Maker {
@@ -572,7 +573,8 @@ impl Maker {
             47 | 48 if top => self.one_writes(),
             44..47 if top => self.scan(),
             41..44 => self.border(),
-            38..41 if top => self.edges(),
+            // Edges have room for so many rows.
+            38..41 if top && self.rows <= 48 => self.edges(),
             36 | 37 if top => self.meet(),
             33..36 => self.pick_some(),
             31 | 32 if top => self.halves(),
@@ -620,7 +622,16 @@ fn kernel(seed: u64) -> Kernel {
     let short = *rng.pick(&[0, 0, 0, 0, 1, few]);
     let words = (total + *rng.pick(&[0, 33, 200, 200, 200])).saturating_sub(short).max(1);
     let threads = block[0] * block[1];
-    let mut m = Maker { rng, text: String::new(), labels: 0, depth: 0, writes: false, is_straight: false, threads };
+    let mut m = Maker {
+        rng,
+        text: String::new(),
+        labels: 0,
+        depth: 0,
+        writes: false,
+        is_straight: false,
+        threads,
+        rows: block[1],
+    };
     // Kernels without loops among those with them: what is done once a block counts there.
     m.is_straight = is_high && m.rng.one_in(2);
     for _ in 0..2 + m.rng.below(5) {
