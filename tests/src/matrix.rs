@@ -2,6 +2,7 @@
 
 use handloom_runtime::Bounds;
 
+use crate::device;
 use crate::engines::{Argument, Job, Launch, plain};
 use crate::rng::Rng;
 
@@ -108,9 +109,11 @@ pub fn each_way(text: &str, threads: u32, buffers: Vec<Vec<u8>>, is_right: impl 
         cluster: None,
     };
     let job = Job { name: "matrix", text, buffers, addresses: vec![], launches: vec![launch], variables: vec![] };
+    device::jobs::add(&job);
     for way in plain(Bounds::Exact) {
         let outcome = job.run(way, 0).unwrap_or_else(|e| panic!("{}: {e}\n{text}", way.name));
         assert!(outcome.trap.is_none(), "{}: a trap\n{text}", way.name);
         is_right(&outcome.buffers).unwrap_or_else(|e| panic!("{}: {e}\n{text}", way.name));
+        device::holds(&job, &outcome).unwrap_or_else(|e| panic!("{}: {e}\n{text}", way.name));
     }
 }

@@ -156,8 +156,11 @@ fn on(way: Way, seed: u64, what: &str) -> String {
     format!("[{}, seed {seed}] {what}", way.name)
 }
 
-/// The job of a test.
-fn job<'t>(name: &'t str, d: &'t Directives, text: &'t str) -> Result<Job<'t>, String> {
+/// The job of a test with a name and a text.
+///
+/// # Errors
+/// The text is wrong, or its launches do not fit it.
+pub fn job<'t>(name: &'t str, d: &'t Directives, text: &'t str) -> Result<Job<'t>, String> {
     let checked = check_text(text, FileId(0));
     let module = handloom_lower::lower(&checked.module.ok_or("the module has errors")?);
     let one = |l: &'t Launch| {

@@ -22,7 +22,7 @@ pub mod values;
 use std::path::{Path, PathBuf};
 
 pub use directives::{Argument, Buffer, Directives, Expect, Golden, Launch, Note, Test, parse};
-pub use execute::without_window;
+pub use execute::{job, without_window};
 
 use engines::{Outcome, Way};
 

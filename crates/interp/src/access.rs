@@ -515,7 +515,9 @@ impl<'m> Cta<'m> {
                 shared && (near(&self.env.shared_base) || self.env.cluster.shared_bases.iter().any(near))
             }
             StateSpace::ParamEntry | StateSpace::ParamFunc => falls_into == StateSpace::ParamEntry,
-            StateSpace::Global | StateSpace::Const | StateSpace::Local => falls_into == space,
+            // Parameters of an entry are there too: their window is contained in that of global memory.
+            StateSpace::Global => [space, StateSpace::ParamEntry].contains(&falls_into),
+            StateSpace::Const | StateSpace::Local => falls_into == space,
             StateSpace::Generic => true,
             StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => false,
         }

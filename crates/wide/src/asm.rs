@@ -430,7 +430,7 @@ impl Asm {
         }
     }
 
-    /// `r = rm * number` in 64 bits.
+    /// `r = rm * number` in 64 bits. (The sign of the number is extended.)
     pub fn times(&mut self, r: Register, rm: impl Into<Rm>, n: i32) {
         let code = Code::Imul_r64_rm64_imm32;
         match rm.into() {

@@ -50,7 +50,7 @@ impl Emit<'_> {
     /// Whether each part's elements follow each other, in a block that all lanes execute.
     fn is_by_parts(&self, s: &Shape, x: &Access) -> bool {
         let n = if is_wide(x.ty) { 8 } else { 16 };
-        !self.in_part && x.lanes == LANES && follows(&s, x.class.bytes(), n)
+        !self.in_part && x.lanes == LANES && follows(s, x.class.bytes(), n)
     }
 
     /// Whether lanes of an access lie by halves of parts, where all of them do it.

@@ -43,6 +43,14 @@ struct Pointer {
     outside: (usize, usize),
 }
 
+/// A sum that accesses go by: its register, where it is made, the pointer, and what is added to that.
+struct Sum {
+    d: Reg,
+    at: (usize, usize),
+    root: Reg,
+    terms: Vec<Val>,
+}
+
 /// What is done to a function for one loop.
 #[derive(Default)]
 struct Change {
@@ -148,17 +156,17 @@ impl<'f> Loop<'f> {
     fn change(&self) -> Option<Change> {
         let mut c = Change::default();
         let mut pointers: Vec<(Reg, Pointer)> = Vec::new();
-        let mut sums: Vec<(Reg, (usize, usize), Reg, Vec<Val>)> = Vec::new();
+        let mut sums: Vec<Sum> = Vec::new();
         for (i, inst) in self.f.blocks[self.latch].insts.iter().enumerate() {
             let ([d], false) = (inst.dst.as_slice(), inst.guarded) else { continue };
             if self.defs[d.idx()] == 1
                 && let Some((root, terms)) = self.sum((self.latch, i))
                 && self.is_for_addresses(*d, (self.latch, i))
             {
-                sums.push((*d, (self.latch, i), root, terms));
+                sums.push(Sum { d: *d, at: (self.latch, i), root, terms });
             }
         }
-        for (_, _, root, _) in &sums {
+        for Sum { root, .. } in &sums {
             if !pointers.iter().any(|(r, _)| r == root)
                 && let Some(pointer) = self.pointer(*root)
             {
@@ -166,11 +174,11 @@ impl<'f> Loop<'f> {
             }
         }
         // Sums are made of what a pointer is in the turn, not in the next one.
-        sums.retain(|(_, at, root, terms)| {
+        sums.retain(|Sum { at, root, terms, .. }| {
             let is_before = |p: &Pointer| at.1 < p.at.1;
             pointers.iter().any(|(r, p)| r == root && is_before(p)) && terms.iter().all(|v| self.knows(v))
         });
-        pointers.retain(|(r, _)| sums.iter().any(|s| s.2 == *r));
+        pointers.retain(|(r, _)| sums.iter().any(|s| s.root == *r));
         if sums.is_empty() || sums.len() > MOST {
             return None;
         }
@@ -185,7 +193,7 @@ impl<'f> Loop<'f> {
             c.firsts.push((pointer.outside, first));
             steps.push((*r, step, first));
         }
-        for (d, at, root, terms) in sums {
+        for Sum { d, at, root, terms } in sums {
             let span = self.f.blocks[at.0].insts[at.1].span;
             let own = c.register(n);
             let by = self.total(&mut c, n, &terms, span);

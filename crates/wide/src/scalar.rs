@@ -319,9 +319,9 @@ impl Emit<'_> {
                 if int.signed {
                     self.sign_extend(int.ty, RAX);
                 }
-                self.a.op2i(Code::Imul_r64_rm64_imm32, RAX, RAX, n.cast_unsigned());
+                self.a.times(RAX, RAX, n);
             }
-            _ if is_wide(op.results().0) => self.a.op2i(Code::Imul_r64_rm64_imm32, RAX, RAX, n.cast_unsigned()),
+            _ if is_wide(op.results().0) => self.a.times(RAX, RAX, n),
             _ => self.a.op2i(Code::Imul_r32_rm32_imm32, EAX, EAX, n.cast_unsigned()),
         }
     }

@@ -270,7 +270,9 @@ fn is_in_space(host: &mut CtaHost, space: StateSpace, addr: u64) -> bool {
         StateSpace::Shared => falls_into == StateSpace::Shared && near(&own),
         StateSpace::SharedCluster => falls_into == StateSpace::Shared && (near(&own) || view.peers.iter().any(near)),
         StateSpace::ParamEntry | StateSpace::ParamFunc => falls_into == StateSpace::ParamEntry,
-        StateSpace::Global | StateSpace::Const | StateSpace::Local => falls_into == space,
+        // Parameters of an entry are there too: their window is contained in that of global memory.
+        StateSpace::Global => [space, StateSpace::ParamEntry].contains(&falls_into),
+        StateSpace::Const | StateSpace::Local => falls_into == space,
         StateSpace::Generic => true,
         StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => false,
     }

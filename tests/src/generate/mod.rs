@@ -13,7 +13,7 @@ mod compiled;
 mod emit;
 mod grow;
 mod pressure;
-mod templates;
+pub mod templates;
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -169,6 +169,16 @@ impl Kernel {
     /// Number of statements.
     fn statements(&self) -> usize {
         emit::count(&self.funcs, &self.body)
+    }
+
+    /// Whether it is for a chip that has only the common instructions.
+    pub fn is_common(&self) -> bool {
+        self.header == dialects()[0].header
+    }
+
+    /// Whether all its warps are whole.
+    pub fn has_whole_warps(&self) -> bool {
+        self.block.iter().product::<u32>().is_multiple_of(32)
     }
 
     fn threads(&self) -> usize {

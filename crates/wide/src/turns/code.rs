@@ -300,7 +300,7 @@ impl Emit<'_> {
         self.store64(word(AFTER), RCX);
         self.a.op2(Code::Test_rm64_r64, RAX, RAX);
         self.a.jump(Code::Je_rel32_64, after);
-        self.a.op2i(Code::Imul_r64_rm64_imm32, RAX, RAX, step.cast_unsigned());
+        self.a.times(RAX, RAX, step);
         self.a.op2(Code::Add_r64_rm64, RAX, WARP);
         self.store64(word(LIMIT), RAX);
         self.a.bind(all);

@@ -58,7 +58,7 @@ impl Maker {
             self.line("add.s64 %base, %base, 16;");
         }
         if self.rng.one_in(5) {
-            self.line("cvt.u32.u64 %t1, %q3;\n    cvt.u32.u64 %t2, %in;\n    sub.u32 %t1, %t1, %t2;\n    add.u32 %r, %r, %t1;");
+            self.line("cvt.u32.u64 %t1, %q3;\n    cvt.u32.u64 %t2, %in;\n    sub.u32 %t1, %t1, %t2;\n    mov.u32 %t2, 0;\n    add.u32 %r, %r, %t1;");
         }
         self.line("add.u32 %done, %done, 4;\n    add.u32 %down, %down, -4;\n    setp.ne.u32 %p1, %down, 0;");
         self.line(&format!("@%p1 bra {top};\n{rest}:\n    setp.eq.u32 %p1, %left, 0;\n    @%p1 bra {end};"));

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::Maker;
+use super::Maker;
 
 impl Maker {
     /// Steps of a scan: threads that have so many before them, or behind, take what stands there.
-    pub(crate) fn scan(&mut self) {
+    pub(super) fn scan(&mut self) {
         self.line("bar.sync 0;\n    st.shared.u32 [%at], %r;\n    bar.sync 0;");
         for _ in 0..1 + self.rng.below(4) {
             let (skip, step) = (self.label(), *self.rng.pick(&[1u32, 2, 3, 4, 8, 16, 31, 32, 33, 64, 96, 128]));
@@ -51,7 +51,7 @@ impl Maker {
     }
 
     /// One thread writes what it has to a place that all know.
-    pub(crate) fn one_writes(&mut self) {
+    pub(super) fn one_writes(&mut self) {
         let (skip, bound) = (self.label(), *self.rng.pick(&[0, 0, 1, 3, 31, 33, 40]));
         self.line("bar.sync 0;\n    mov.u32 %col, %tid.x;\n    mov.u32 %row, %tid.y;");
         match self.rng.below(3) {
@@ -69,7 +69,7 @@ impl Maker {
     }
 
     /// The end: one thread of each block writes for it, or a few write what they have, each at a place of its own.
-    pub(crate) fn end_of_block(&mut self) {
+    pub(super) fn end_of_block(&mut self) {
         let (skip, bound) = (self.label(), *self.rng.pick(&[0, 0, 0, 1, 3, 31, 32, 40]));
         let is_one = self.rng.one_in(2);
         let cmp = if is_one { "ne" } else { "gt" };
@@ -85,7 +85,7 @@ impl Maker {
     }
 
     /// Elements of a picture with a border of its own: what lies outside counts as something else.
-    pub(crate) fn border(&mut self) {
+    pub(super) fn border(&mut self) {
         self.line("mov.u32 %col, %tid.x;\n    mov.u32 %row, %tid.y;");
         for _ in 0..1 + self.rng.below(3) {
             let (skip, a) = (self.label(), *self.rng.pick(&["%x", "%y", "%col", "%row", "%lin"]));

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::Maker;
+use super::Maker;
 
 impl Maker {
     /// Fills the edges of a tile as stencils do: each for one column or one row of threads, where the grid goes on there. Comparisons are shared by the edges and by what follows.
-    pub(crate) fn edges(&mut self) {
+    pub(super) fn edges(&mut self) {
         self.line("bar.sync 0;\n    mov.u32 %col, %tid.x;\n    mov.u32 %row, %tid.y;");
         // Comparisons that several edges ask.
         for p in ["%e0", "%e1"] {
@@ -59,7 +59,7 @@ impl Maker {
     }
 
     /// The first lanes of each warp hand values on by `shfl`, or count each other, and name nobody else.
-    pub(crate) fn meet(&mut self) {
+    pub(super) fn meet(&mut self) {
         let (skip, lanes) = (self.label(), *self.rng.pick(&[1u32, 2, 4, 8, 8, 16, 31]));
         self.line(&format!("and.b32 %t1, %lin, 31;\n    setp.ge.u32 %p1, %t1, {lanes};\n    @%p1 bra {skip};"));
         let mask = (1u64 << lanes) - 1;
@@ -79,7 +79,7 @@ impl Maker {
     }
 
     /// Reads what is picked by quotients, products or values: mostly one element for all lanes, or any.
-    pub(crate) fn pick_some(&mut self) {
+    pub(super) fn pick_some(&mut self) {
         let bytes = *self.rng.pick(&[4, 4, 8, 1, 2]);
         match self.rng.below(4) {
             0 => {
@@ -100,7 +100,7 @@ impl Maker {
     }
 
     /// Each thread reads a few elements of a tile by its column, as products of tiles of registers do: rows of threads read the same.
-    pub(crate) fn halves(&mut self) {
+    pub(super) fn halves(&mut self) {
         let (mask, by) = (*self.rng.pick(&[15, 15, 7, 3, 31]), *self.rng.pick(&[2, 3, 4, 4, 6, 8]));
         self.line("bar.sync 0;\n    st.shared.u32 [%at], %r;\n    bar.sync 0;");
         self.line(&format!("and.b32 %col, %lin, {mask};\n    mov.u32 %t0, tile;"));

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::Maker;
+use super::Maker;
 
 impl Maker {
     /// Reads elements that stand some elements apart, in either order, and hands some on through shared memory.
-    pub(crate) fn apart(&mut self) {
+    pub(super) fn apart(&mut self) {
         let a = *self.rng.pick(&["%idx", "%idx", "%lin", "%x"]);
         let (by, bytes) =
             (*self.rng.pick(&[-6, -4, -3, -2, -1, -1, 2, 3, 3, 4, 5, 6, 8, 9]), *self.rng.pick(&[4, 4, 8, 1, 2]));
@@ -39,7 +39,7 @@ impl Maker {
     }
 
     /// Cuts a row and a column out of a number, as kernels do whose blocks are rows of threads and whose tiles are not, and reads there; a tile is handed on with rows for columns.
-    pub(crate) fn cut(&mut self) {
+    pub(super) fn cut(&mut self) {
         let k = 1 + self.rng.below(8) as u32;
         let from = *self.rng.pick(&["%lin", "%lin", "%lin", "%x", "%idx"]);
         let low = *self.rng.pick(&[(1u32 << k) - 1, (1 << k) - 1, 31, 12, 0xfffffff0]);
@@ -76,7 +76,7 @@ impl Maker {
     }
 
     /// Writes elements that stand some elements apart, where nobody else writes: as many as there is room for.
-    pub(crate) fn store_apart(&mut self) {
+    pub(super) fn store_apart(&mut self) {
         let (by, skip) = (*self.rng.pick(&[-2, -1, -1, 2, 3, 4, 6, 8]), self.label());
         self.line(&format!("mul.lo.s32 %t1, %idx, {};", i32::abs(by)));
         self.line(&format!("add.s32 %t2, %t1, {};\n    setp.ge.s32 %p1, %t2, %n;", i32::abs(by) - 1));

@@ -1,6 +1,6 @@
 //! How threads of a block find their row and column: by `%tid` as it is, by tiles that masks cut out of it, or in three dimensions.
 
-use handloom_tests::rng::Rng;
+use crate::rng::Rng;
 
 /// Blocks of three dimensions: those in which a warp has several slabs, several warps have one, and others.
 const CUBES: &[[u32; 3]] = &[
@@ -26,6 +26,7 @@ const CUT: ([u32; 4], [u32; 6]) = ([128, 256, 512, 1024], [3, 4, 5, 6, 7, 8]);
 pub const NUMBER: &str = "mov.u32 %lin, %tid.y;\n    mad.lo.s32 %lin, %lin, %t1, %t2;\n    ";
 
 /// A block as the kernel sees it: columns and rows of threads.
+#[derive(Clone, Debug)]
 pub struct Block {
     /// Both.
     pub seen: [u32; 2],
