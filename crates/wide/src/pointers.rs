@@ -251,13 +251,18 @@ impl Change {
                 inst.src.iter_mut().filter(|v| **v == from).for_each(|v| *v = Val::Reg(*own));
             }
         }
-        // What made the sums is read by nobody now.
-        let sums: Vec<Reg> = self.instead.iter().map(|(d, _)| *d).collect();
+        // What made the sums is read by nobody now, or only by what made others.
+        let defs = n_definitions(f);
         loop {
-            let block = &f.blocks[latch];
-            let is_read = |d: &Reg| block.insts.iter().any(|i| i.src.contains(&Val::Reg(*d)));
-            let is_idle = |i: &Inst| i.dst.iter().all(|d| sums.contains(d) && !is_read(d)) && !i.dst.is_empty();
-            let Some(k) = block.insts.iter().position(is_idle) else { break };
+            let is_read = |d: &Reg| {
+                let v = Val::Reg(*d);
+                f.blocks.iter().any(|b| b.term.sources().contains(&v) || b.insts.iter().any(|i| i.src.contains(&v)))
+            };
+            let is_idle = |i: &Inst| match (i.op, i.dst.as_slice()) {
+                (Op::Pure(Pure::Add(Ty::B64)), [d]) => !i.guarded && defs[d.idx()] == 1 && !is_read(d),
+                _ => false,
+            };
+            let Some(k) = f.blocks[latch].insts.iter().position(is_idle) else { break };
             f.blocks[latch].insts.remove(k);
         }
         let mut firsts = self.firsts;
