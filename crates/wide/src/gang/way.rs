@@ -180,7 +180,8 @@ impl Gang {
     /// The most vectors that are in use at one time.
     pub(super) fn most_in_use(&self) -> u32 {
         let at = |n: usize| self.alive.iter().filter(move |a| a.life.start <= n && a.life.end >= n);
-        let count = |n: usize| at(n).flat_map(|a| &a.vectors).map(|v| v.count_ones()).sum();
+        // A result may take the vectors of what it is made of.
+        let count = |n: usize| at(n).flat_map(|a| &a.vectors).fold(0_u32, |all, v| all | v).count_ones();
         self.alive.iter().map(|a| count(a.life.start)).max().unwrap_or(0)
     }
 }
