@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::access::AccessClass;
@@ -33,6 +34,10 @@ struct Loop<'f> {
     known: &'f Set,
     /// How many registers there were.
     n_known: usize,
+    /// By register that the loop writes: where, if that is one place.
+    writes: FastMap<usize, Option<(usize, usize)>>,
+    /// By register: how often it is read.
+    reads: &'f [u32],
 }
 
 /// A pointer of a loop: where it is written there, and what a turn adds to it.
@@ -71,28 +76,22 @@ struct Change {
 impl<'f> Loop<'f> {
     /// The only instruction of the loop that writes a register, which is not predicated.
     fn written(&self, r: Reg) -> Option<(usize, usize)> {
-        let mut at = None;
-        for b in self.body.iter() {
-            for (i, inst) in self.f.blocks[b].insts.iter().enumerate().filter(|(_, i)| i.dst.contains(&r)) {
-                if at.is_some() || inst.guarded || inst.dst.len() != 1 {
-                    return None;
-                }
-                at = Some((b, i));
-            }
-        }
-        at
+        let at = (*self.writes.get(&r.idx())?)?;
+        let inst = &self.f.blocks[at.0].insts[at.1];
+        (!inst.guarded && inst.dst.len() == 1).then_some(at)
     }
 
     fn changes(&self, r: Reg) -> bool {
-        let writes = |b: usize| {
-            let block = &self.f.blocks[b];
-            block.insts.iter().any(|i| i.dst.contains(&r)) || block.term.result() == Some(r)
-        };
-        self.body.iter().any(writes)
+        self.writes.contains_key(&r.idx())
     }
 
     /// A sum that an instruction of the loop makes of 64 bits, as a register that the loop changes otherwise and terms that it does not change.
     fn sum(&self, at: (usize, usize)) -> Option<(Reg, Vec<Val>)> {
+        self.sum_of(at, MOST_TERMS)
+    }
+
+    /// The same, of so many terms at most.
+    fn sum_of(&self, at: (usize, usize), most: usize) -> Option<(Reg, Vec<Val>)> {
         let inst = &self.f.blocks[at.0].insts[at.1];
         let (Op::Pure(Pure::Add(Ty::B64)), [a, b]) = (inst.op, inst.src.as_slice()) else { return None };
         let is_fixed = |v: &Val| reg(v).is_none_or(|r| !self.changes(r));
@@ -104,9 +103,9 @@ impl<'f> Loop<'f> {
         // A sum of this turn, made before it is asked for, is put together with it.
         if self.defs[root.idx()] == 1 {
             let from = self.written(root).filter(|from| from.0 == at.0 && from.1 < at.1)?;
-            let (root, mut terms) = self.sum(from)?;
+            let (root, mut terms) = self.sum_of(from, most.checked_sub(1)?)?;
             terms.push(term);
-            return (terms.len() <= MOST_TERMS).then_some((root, terms));
+            return Some((root, terms));
         }
         Some((root, vec![term]))
     }
@@ -134,23 +133,21 @@ impl<'f> Loop<'f> {
 
     /// Whether all that reads a sum stands behind it in its block, and are addresses of accesses or sums.
     fn is_for_addresses(&self, r: Reg, at: (usize, usize)) -> bool {
-        let mut accesses = false;
-        for (b, block) in self.f.blocks.iter().enumerate() {
-            if block.term.sources().contains(&Val::Reg(r)) {
+        let (mut accesses, mut n) = (false, 0);
+        for (i, inst) in self.f.blocks[at.0].insts.iter().enumerate().skip(at.1 + 1) {
+            let in_inst = inst.src.iter().filter(|v| **v == Val::Reg(r)).count();
+            if in_inst == 0 {
+                continue;
+            }
+            let is_address = in_inst == 1 && AccessClass::of(inst).is_some_and(|c| c.address == Val::Reg(r));
+            if !is_address && self.sum((at.0, i)).is_none() {
                 return false;
             }
-            for (i, inst) in block.insts.iter().enumerate().filter(|(_, i)| i.src.contains(&Val::Reg(r))) {
-                let is_behind = b == at.0 && i > at.1;
-                let is_address = AccessClass::of(inst).is_some_and(|c| c.address == Val::Reg(r))
-                    && inst.src.iter().filter(|v| **v == Val::Reg(r)).count() == 1;
-                let is_sum = !is_address && self.sum((b, i)).is_some();
-                if !is_behind || !is_address && !is_sum {
-                    return false;
-                }
-                accesses |= is_address;
-            }
+            n += in_inst as u32;
+            accesses |= is_address;
         }
-        accesses
+        // All of them.
+        accesses && n == self.reads[r.idx()]
     }
 
     fn change(&self) -> Option<Change> {
@@ -251,19 +248,15 @@ impl Change {
                 inst.src.iter_mut().filter(|v| **v == from).for_each(|v| *v = Val::Reg(*own));
             }
         }
-        // What made the sums is read by nobody now, or only by what made others.
-        let defs = n_definitions(f);
-        loop {
-            let is_read = |d: &Reg| {
-                let v = Val::Reg(*d);
-                f.blocks.iter().any(|b| b.term.sources().contains(&v) || b.insts.iter().any(|i| i.src.contains(&v)))
-            };
-            let is_idle = |i: &Inst| match (i.op, i.dst.as_slice()) {
-                (Op::Pure(Pure::Add(Ty::B64)), [d]) => !i.guarded && defs[d.idx()] == 1 && !is_read(d),
-                _ => false,
-            };
-            let Some(k) = f.blocks[latch].insts.iter().position(is_idle) else { break };
-            f.blocks[latch].insts.remove(k);
+        // What made the sums is read by nobody now, or only by what made others, which stand behind it.
+        let (defs, mut reads) = (n_definitions(f), n_reads(f));
+        for k in (0..f.blocks[latch].insts.len()).rev() {
+            let inst = &f.blocks[latch].insts[k];
+            let is_sum = matches!(inst.op, Op::Pure(Pure::Add(Ty::B64))) && !inst.guarded;
+            if is_sum && inst.dst.iter().all(|d| defs[d.idx()] == 1 && reads[d.idx()] == 0) {
+                inst.src.iter().filter_map(reg).for_each(|r| reads[r.idx()] -= 1);
+                f.blocks[latch].insts.remove(k);
+            }
         }
         let mut firsts = self.firsts;
         firsts.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
@@ -280,6 +273,34 @@ impl Change {
     }
 }
 
+/// By register: how often instructions and ends of blocks read it.
+fn n_reads(f: &Function) -> Vec<u32> {
+    let mut reads = vec![0; f.regs.len()];
+    for block in &f.blocks {
+        let ends = block.term.sources();
+        let all = block.insts.iter().flat_map(|i| &i.src).chain(&ends);
+        all.filter_map(reg).for_each(|r| reads[r.idx()] += 1);
+    }
+    reads
+}
+
+/// What a loop writes: where, if that is one place.
+fn writes_of(f: &Function, body: &Set) -> FastMap<usize, Option<(usize, usize)>> {
+    let mut writes: FastMap<usize, Option<(usize, usize)>> = FastMap::default();
+    for b in body.iter() {
+        let block = &f.blocks[b];
+        for (i, inst) in block.insts.iter().enumerate() {
+            for d in &inst.dst {
+                writes.entry(d.idx()).and_modify(|at| *at = None).or_insert(Some((b, i)));
+            }
+        }
+        if let Some(d) = block.term.result() {
+            writes.insert(d.idx(), None);
+        }
+    }
+    writes
+}
+
 fn add(to: Reg, a: Val, b: Val, span: handloom_diag::Span) -> Inst {
     Inst { op: Op::Pure(Pure::Add(Ty::B64)), dst: vec![to], src: vec![a, b], guarded: false, span }
 }
@@ -292,6 +313,7 @@ pub(crate) fn pointers_apart<'f>(mut f: Cow<'f, Function>, known: &dyn Fn(&Funct
         return f;
     }
     let (cfg, known, n_known) = (Cfg::new(&f), known(&f), f.regs.len());
+    let (mut defs, mut reads) = (n_definitions(&f), n_reads(&f));
     for (header, body) in &cfg.loops {
         let [a, b] = cfg.preds[*header].as_slice() else { continue };
         let (before, latch) = if body.has(*a) { (*b, *a) } else { (*a, *b) };
@@ -303,11 +325,12 @@ pub(crate) fn pointers_apart<'f>(mut f: Cow<'f, Function>, known: &dyn Fn(&Funct
         {
             continue;
         }
-        let defs = n_definitions(&f);
-        let found =
-            Loop { f: &f, cfg: &cfg, header: *header, body, latch, defs: &defs, known: &known, n_known }.change();
-        if let Some(change) = found {
+        let (writes, header) = (writes_of(&f, body), *header);
+        let known = &known;
+        let l = Loop { f: &f, cfg: &cfg, header, body, latch, defs: &defs, known, n_known, writes, reads: &reads };
+        if let Some(change) = l.change() {
             change.apply(f.to_mut(), before, latch);
+            (defs, reads) = (n_definitions(&f), n_reads(&f));
         }
     }
     f
