@@ -35,7 +35,7 @@ const DONE: u32 = u32::MAX;
 
 /// The weak topological order of Bourdoncle, with an explicit stack: functions can have many thousands of blocks.
 fn weak_topological_order(f: &Function) -> Vec<BlockId> {
-    let succ = Successors::of(f);
+    let succ = Edges::of(f);
     let mut number = vec![0u32; f.blocks.len()];
     let mut count = 0u32;
     let mut open: Vec<usize> = Vec::new();
@@ -55,7 +55,7 @@ fn weak_topological_order(f: &Function) -> Vec<BlockId> {
             top.head = low;
             top.is_loop = true;
         }
-        if let Some(&next) = succ.of_block(top.block).get(top.edge) {
+        if let Some(&next) = succ.of_node(top.block).get(top.edge) {
             top.edge += 1;
             if number[next] == 0 {
                 enter = Some(next);
@@ -95,30 +95,77 @@ fn close(top: &Frame, open: &mut Vec<usize>, number: &mut [u32]) {
     number[top.block] = DONE;
 }
 
-/// Successors of all blocks in one array. Visiting them in this order makes the block after a branch follow it directly.
-pub(crate) struct Successors {
-    start: Vec<u32>,
+/// The edges of a graph in one array: from each node to others.
+#[derive(Default)]
+pub(crate) struct Edges {
+    /// Where the edges of each node end in `list`; they start where those of the node in front end.
+    end: Vec<usize>,
     list: Vec<usize>,
 }
 
-impl Successors {
-    pub(crate) fn of(f: &Function) -> Successors {
-        let mut start = Vec::with_capacity(f.blocks.len() + 1);
-        let mut list = Vec::with_capacity(f.blocks.len() * 2);
-        start.push(0);
+impl Edges {
+    /// Successors of all blocks. Visiting them in this order makes the block after a branch follow it directly.
+    fn of(f: &Function) -> Edges {
+        let mut edges = Edges { end: Vec::with_capacity(f.blocks.len()), list: Vec::with_capacity(f.blocks.len() * 2) };
         for b in &f.blocks {
-            let first = list.len();
-            for_each_successor(&b.term, |s| list.push(s.idx()));
+            let first = edges.list.len();
+            for_each_successor(&b.term, |s| edges.list.push(s.idx()));
             if matches!(b.term, Term::Switch { .. }) {
-                list[first..].reverse();
+                edges.list[first..].reverse();
             }
-            start.push(list.len() as u32);
+            edges.end.push(edges.list.len());
         }
-        Successors { start, list }
+        edges
     }
 
-    pub(crate) fn of_block(&self, b: usize) -> &[usize] {
-        &self.list[self.start[b] as usize..self.start[b + 1] as usize]
+    /// Adds a node with edges to others, which may come later.
+    pub(crate) fn push_node(&mut self, to: impl Iterator<Item = usize>) {
+        self.list.extend(to);
+        self.end.push(self.list.len());
+    }
+
+    pub(crate) fn of_node(&self, n: usize) -> &[usize] {
+        &self.list[n.checked_sub(1).map_or(0, |n| self.end[n])..self.end[n]]
+    }
+
+    /// The strongly connected parts of the graph, and the number of each node's part. A part comes after all that it has edges to.
+    ///
+    /// Tarjan's walk with an explicit stack: functions can have many thousands of instructions.
+    pub(crate) fn parts(&self) -> (Vec<Vec<usize>>, Vec<usize>) {
+        const NEW: usize = usize::MAX;
+        let n = self.end.len();
+        let (mut parts, mut part_of) = (Vec::new(), vec![NEW; n]);
+        // When a node was entered, and the first entered node that it is known to lead back to.
+        let (mut entered, mut low) = (vec![NEW; n], vec![NEW; n]);
+        let (mut n_entered, mut open, mut walk) = (0, Vec::new(), Vec::new());
+        for root in 0..n {
+            if entered[root] == NEW {
+                walk.push((root, 0));
+            }
+            while let Some((node, edge)) = walk.pop() {
+                if edge == 0 {
+                    (entered[node], low[node]) = (n_entered, n_entered);
+                    n_entered += 1;
+                    open.push(node);
+                } else {
+                    let to = self.of_node(node)[edge - 1];
+                    if part_of[to] == NEW {
+                        low[node] = low[node].min(low[to]);
+                    }
+                }
+                if let Some(&to) = self.of_node(node).get(edge) {
+                    walk.push((node, edge + 1));
+                    if entered[to] == NEW {
+                        walk.push((to, 0));
+                    }
+                } else if low[node] == entered[node] {
+                    let start = open.iter().rposition(|&o| o == node).unwrap_or(0);
+                    open[start..].iter().for_each(|&o| part_of[o] = parts.len());
+                    parts.push(open.split_off(start));
+                }
+            }
+        }
+        (parts, part_of)
     }
 }
 

@@ -23,7 +23,8 @@ fn specialise_extracted(mut result: Module, module: &Module, entry: &str, shape:
     for f in &mut result.funcs {
         fix_constants(f, &module.syms, shape);
     }
-    passes::optimise(&mut result, entry, shape);
+    let roots = roots(&result, module, func);
+    passes::optimise(&mut result, &roots, shape);
     let live = reachable(&result, module, func);
     for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| !**live) {
         *f = unreachable_function(f);
@@ -51,7 +52,8 @@ pub fn specialise_counted(module: &Module, entry: &str, shape: &LaunchShape, lev
 pub fn as_lowered(module: &Module, entry: &str) -> Module {
     let mut result = extract(module, entry);
     let func = result.entries[entry].func;
-    passes::inline::inline_calls(&mut result, func);
+    let roots = roots(&result, module, func);
+    passes::inline::inline_calls(&mut result, &roots);
     result
 }
 
@@ -120,14 +122,11 @@ fn reachable(module: &Module, original: &Module, root: FuncId) -> Vec<bool> {
     let mut live = vec![false; module.funcs.len()];
     live[root.idx()] = true;
     let mut work = vec![root];
-    let mut named: Vec<FuncId> =
-        original.syms.iter().flat_map(|s| &s.relocs).filter_map(|r| as_func(original, r.target)).collect();
+    let mut named: Vec<FuncId> = named_by_initialisers(original).collect();
     let mut calls_any = false;
     while let Some(f) = work.pop() {
         for b in &module.funcs[f.idx()].blocks {
-            let names =
-                b.insts.iter().filter_map(|i| if let Op::SymAddr(s) = i.op { as_func(module, s) } else { None });
-            named.extend(names);
+            named.extend(named_by_code(module, b));
             match b.term {
                 Term::Call { callee: Callee::Direct(c), .. } if !std::mem::replace(&mut live[c.idx()], true) => {
                     work.push(c)
@@ -145,6 +144,25 @@ fn reachable(module: &Module, original: &Module, root: FuncId) -> Vec<bool> {
         }
     }
     live
+}
+
+/// The entry, and all functions that a pointer may lead to.
+fn roots(module: &Module, original: &Module, entry: FuncId) -> Vec<FuncId> {
+    let mut pointed: Vec<FuncId> = named_by_initialisers(original).collect();
+    pointed.extend(module.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| named_by_code(module, b)));
+    pointed.sort_unstable();
+    pointed.dedup();
+    std::iter::once(entry).chain(pointed.into_iter().filter(|f| *f != entry)).collect()
+}
+
+/// Functions whose address is in an initialiser.
+fn named_by_initialisers(module: &Module) -> impl Iterator<Item = FuncId> + '_ {
+    module.syms.iter().flat_map(|s| &s.relocs).filter_map(|r| as_func(module, r.target))
+}
+
+/// Functions whose address a block takes.
+fn named_by_code<'m>(module: &'m Module, block: &'m Block) -> impl Iterator<Item = FuncId> + 'm {
+    block.insts.iter().filter_map(|i| if let Op::SymAddr(s) = i.op { as_func(module, s) } else { None })
 }
 
 fn as_func(module: &Module, s: SymId) -> Option<FuncId> {

@@ -14,6 +14,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Order, StateSpace, Varies};
 
 use crate::graph::{Dominators, Loop, Loops, Predecessors, for_each_successor, order_blocks};
+use crate::origins::Origins;
 
 /// Puts yields into an ordered function, and orders it again.
 pub(crate) fn insert(f: &mut Function) {
@@ -30,8 +31,7 @@ pub(crate) fn insert(f: &mut Function) {
     let loops = Loops::of(f, &preds, &doms);
     let mut edges = loops.irreducible;
     for l in &loops.loops {
-        let waits = Waiting::of(f, l).waits(&doms);
-        edges.extend(waits.into_iter().map(|b| (b, l.head)));
+        edges.extend(waits(f, l, &doms).into_iter().map(|b| (b, l.head)));
     }
     if edges.is_empty() {
         return;
@@ -54,47 +54,51 @@ pub(crate) fn remove(f: &mut Function) {
     }
 }
 
-/// What is asked about one loop. Instructions are known by their place in `insts`.
+/// The latches by which a loop goes around while it waits. One behind a counted exit is none: going around by that one alone ends.
+fn waits(f: &Function, l: &Loop, doms: &Dominators) -> Vec<usize> {
+    let insts = || l.blocks.iter().flat_map(|&b| &f.blocks[b].insts);
+    if insts().any(|i| reads_time(&i.op)) {
+        return l.latches.clone();
+    }
+    let calls = l.blocks.iter().any(|&b| matches!(f.blocks[b].term, Term::Call { .. }));
+    if !calls && !insts().any(|i| may_read_others(&i.op)) {
+        return Vec::new();
+    }
+    let waiting = Waiting::of(f, l);
+    if !calls && !(0..waiting.origins.insts.len()).any(|k| reads_others(&waiting.origins, k)) {
+        return Vec::new();
+    }
+    let counted: Vec<usize> = (0..l.blocks.len()).filter(|&n| waiting.is_counted_exit(n)).collect();
+    let is_counted = |latch: usize| counted.iter().any(|&n| doms.dominates(l.blocks[n], latch));
+    l.latches.iter().copied().filter(|&latch| !is_counted(latch)).collect()
+}
+
+/// What is asked about one loop. Instructions are known by their place in [`Origins::insts`].
 struct Waiting<'f> {
     f: &'f Function,
     l: &'f Loop,
-    insts: Vec<&'f Inst>,
-    /// For each block of the loop, the place of its first instruction; one more at the end.
-    starts: Vec<usize>,
-    /// Registers written in the loop with the instructions that write them, sorted.
-    writers: Vec<(Reg, usize)>,
-    /// Registers that a turn reads before it writes them.
-    carried: Vec<Reg>,
+    origins: Origins<'f>,
 }
+
+/// A mark of [`Origins`]: each turn computes what the instruction writes from its own last value.
+const COUNTS: u8 = 1;
+/// A mark: it reads what another thread may write while the loop waits.
+const READS_OTHERS: u8 = 2;
+/// A mark: it reads memory other than by a weak load.
+const READS_IN_ORDER: u8 = 4;
 
 impl<'f> Waiting<'f> {
     fn of(f: &'f Function, l: &'f Loop) -> Waiting<'f> {
-        let mut insts = Vec::new();
-        let mut starts = vec![0];
-        for &b in &l.blocks {
-            insts.extend(&f.blocks[b].insts);
-            starts.push(insts.len());
-        }
-        let mut writers: Vec<(Reg, usize)> =
-            insts.iter().enumerate().flat_map(|(k, i)| i.dst.iter().map(move |d| (*d, k))).collect();
-        writers.sort_unstable();
-        let carried = carried(f, l, &writers);
-        Waiting { f, l, insts, starts, writers, carried }
-    }
-
-    /// The latches by which the loop goes around while it waits. One behind a counted exit is none: going around by that one alone ends.
-    fn waits(&self, doms: &Dominators) -> Vec<usize> {
-        if self.insts.iter().any(|i| reads_time(&i.op)) {
-            return self.l.latches.clone();
-        }
-        let counted: Vec<usize> = (0..self.l.blocks.len()).filter(|&n| self.is_counted_exit(n)).collect();
-        let is_counted = |latch: usize| counted.iter().any(|&n| doms.dominates(self.l.blocks[n], latch));
-        let calls = self.l.blocks.iter().any(|&b| matches!(self.f.blocks[b].term, Term::Call { .. }));
-        if calls || (0..self.insts.len()).any(|k| self.reads_others(k)) {
-            self.l.latches.iter().copied().filter(|&latch| !is_counted(latch)).collect()
-        } else {
-            Vec::new()
-        }
+        let mut origins = Origins::of(f, l);
+        let carried = carried(f, l, origins.writers());
+        let is_carried = |d: &Reg| carried.binary_search(d).is_ok();
+        origins.spread(|o, k| if o.insts[k].dst.iter().any(is_carried) && o.is_of_itself(k) { COUNTS } else { 0 });
+        origins.spread(|o, k| {
+            let others = if reads_others(o, k) { READS_OTHERS } else { 0 };
+            let in_order = if reads_in_order(&o.insts[k].op) { READS_IN_ORDER } else { 0 };
+            others | in_order
+        });
+        Waiting { f, l, origins }
     }
 
     /// Whether the `n`th block of the loop leaves it by a counter.
@@ -105,84 +109,51 @@ impl<'f> Waiting<'f> {
         if !leaves {
             return false;
         }
-        let at = (self.starts[n], self.starts[n + 1]);
-        let from = self.dependencies(&block.term.sources(), at);
-        let counts = !from.iter().any(|&k| self.reads_others(k)) && from.iter().any(|&k| self.is_counter(k));
-        counts || self.reaches_bound(&block.term, at)
+        let at = self.origins.places_of(n);
+        counts(self.origins.marks(&block.term.sources(), at)) || self.reaches_bound(&block.term, at)
     }
 
     /// Whether a branch compares a counter with a bound in memory that changes only by a race: as long as it stays, the counter reaches it.
     fn reaches_bound(&self, term: &Term, at: (usize, usize)) -> bool {
         let Term::Branch { cond: Val::Reg(cond), .. } = term else { return false };
-        let [(_, k)] = self.writers_seen(*cond, at) else { return false };
-        let inst = self.insts[*k];
+        let [(_, k)] = self.origins.writers_seen(*cond, at) else { return false };
+        let inst = self.origins.insts[*k];
         let Op::Pure(Pure::ICmp(Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge, _)) = inst.op else { return false };
-        let [a, b] = [0, 1].map(|i| self.dependencies(&inst.src[i..=i], self.in_front(*k)));
-        let counts =
-            |side: &[usize]| side.iter().any(|&k| self.is_counter(k)) && !side.iter().any(|&k| self.reads_others(k));
-        let is_weak = |k: usize| match self.insts[k].op {
-            Op::Load { access, .. } => access.order == Order::Weak,
-            op => !matches!(op, Op::Atom { .. }),
-        };
-        let stays = |side: &[usize]| side.iter().all(|&k| is_weak(k) && !self.is_counter(k));
-        counts(&a) && stays(&b) || counts(&b) && stays(&a)
+        let [a, b] = [0, 1].map(|i| self.origins.marks(&inst.src[i..=i], self.origins.in_front(*k)));
+        let stays = |side: u8| side & (COUNTS | READS_IN_ORDER) == 0;
+        counts(a) && stays(b) || counts(b) && stays(a)
     }
+}
 
-    /// Whether each turn computes what the instruction writes from its own last value.
-    fn is_counter(&self, k: usize) -> bool {
-        let is_carried = |d: &Reg| self.carried.binary_search(d).is_ok();
-        self.insts[k].dst.iter().any(is_carried) && self.dependencies(&self.insts[k].src, self.in_front(k)).contains(&k)
+/// Whether a value with these marks counts, and no other thread can keep it from that.
+fn counts(marks: u8) -> bool {
+    marks & (COUNTS | READS_OTHERS) == COUNTS
+}
+
+/// Whether the `k`th instruction reads what another thread may write while the loop waits. A weak load whose address moves from turn to
+/// turn does not.
+fn reads_others(origins: &Origins, k: usize) -> bool {
+    let inst = origins.insts[k];
+    let moves = || origins.marks(&inst.src[..1], origins.in_front(k)) & COUNTS != 0;
+    may_read_others(&inst.op) && (reads_in_order(&inst.op) || !moves())
+}
+
+/// Whether an op reads what another thread may write, or waits for tensor memory.
+fn may_read_others(op: &Op) -> bool {
+    match op {
+        Op::Load { access, .. } => matches!(
+            access.space,
+            StateSpace::Global | StateSpace::Shared | StateSpace::SharedCluster | StateSpace::Generic
+        ),
+        op => reads_in_order(op),
     }
+}
 
-    /// Whether it reads what another thread may write while the loop waits.
-    fn reads_others(&self, k: usize) -> bool {
-        let op = self.insts[k].op;
-        if let Op::Load { access, .. } = op {
-            let written_by_others = matches!(
-                access.space,
-                StateSpace::Global | StateSpace::Shared | StateSpace::SharedCluster | StateSpace::Generic
-            );
-            return written_by_others && (access.order != Order::Weak || !self.moves(k));
-        }
-        matches!(op, Op::Atom { .. } | Op::Tensor(TensorOp::Alloc { .. }))
-    }
-
-    /// Whether the address of a load changes from turn to turn.
-    fn moves(&self, k: usize) -> bool {
-        self.dependencies(&self.insts[k].src[..1], self.in_front(k)).iter().any(|&k| self.is_counter(k))
-    }
-
-    /// The places from the start of an instruction's block up to it.
-    fn in_front(&self, k: usize) -> (usize, usize) {
-        (self.starts[self.starts.partition_point(|&s| s <= k) - 1], k)
-    }
-
-    /// The instructions of the loop that values are computed from, as they are after the places `at` of one block.
-    fn dependencies(&self, values: &[Val], at: (usize, usize)) -> Vec<usize> {
-        let mut found: Vec<usize> = Vec::new();
-        let mut seen = vec![false; self.insts.len()];
-        let mut work: Vec<(Val, (usize, usize))> = values.iter().map(|v| (*v, at)).collect();
-        while let Some((v, at)) = work.pop() {
-            let Val::Reg(r) = v else { continue };
-            for &(_, k) in self.writers_seen(r, at) {
-                if !std::mem::replace(&mut seen[k], true) {
-                    found.push(k);
-                    work.extend(self.insts[k].src.iter().map(|s| (*s, self.in_front(k))));
-                }
-            }
-        }
-        found
-    }
-
-    /// The last writer of a register at the given places, or all of the loop if none is there.
-    fn writers_seen(&self, r: Reg, (from, to): (usize, usize)) -> &[(Reg, usize)] {
-        let start = self.writers.partition_point(|(w, _)| *w < r);
-        let all = &self.writers[start..start + self.writers[start..].partition_point(|(w, _)| *w == r)];
-        let n_before = all.partition_point(|(_, k)| *k < to);
-        match all[..n_before].last() {
-            Some((_, k)) if *k >= from => &all[n_before - 1..n_before],
-            _ => all,
-        }
+/// Whether it does so other than by a weak load.
+fn reads_in_order(op: &Op) -> bool {
+    match op {
+        Op::Load { access, .. } => access.order != Order::Weak,
+        op => matches!(op, Op::Atom { .. } | Op::Tensor(TensorOp::Alloc { .. })),
     }
 }
 

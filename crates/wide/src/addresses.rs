@@ -121,10 +121,10 @@ impl Emit<'_> {
     /// Whether it does.
     pub(crate) fn fetches_for_row(&self, x: &Access, runs: &Runs) -> bool {
         let step = self.head.as_ref().map_or(0, |h| h.row_step(runs.address));
-        let is_in_loop = self.plan.facts.cfg.loops.iter().any(|(_, body)| body.has(self.at.0));
-        let waits = self.f.blocks.iter().any(|b| matches!(b.term, Term::Barrier { .. }));
+        let is_in_loop = self.plan.facts.cfg.loop_of[self.at.0].is_some();
+        let waits = || self.f.blocks.iter().any(|b| matches!(b.term, Term::Barrier { .. }));
         let fits = x.class.kind == Kind::Load && x.class.space != StateSpace::Shared && step.unsigned_abs() < 1 << 16;
-        step != 0 && !is_in_loop && waits && fits
+        step != 0 && !is_in_loop && fits && waits()
     }
 
     /// Makes the address that a register is to hold.

@@ -9,7 +9,7 @@ use handloom_ir::simt::text::Line;
 use handloom_ir::simt::{Counting, Function, Inst, Op, Reg, Term};
 use handloom_ir::types::{Sreg, StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, Routine, Tables, WarpCtx};
-use handloom_plan::analysis::cfg::Set;
+use handloom_plan::analysis::cfg::{Cfg, Set};
 use handloom_plan::analysis::reach::Reaches;
 use handloom_plan::host::{Feature, Host};
 use handloom_plan::order::FenceOrder;
@@ -224,9 +224,16 @@ fn made(
 fn plan(func: &Function, options: &Options, tests: bool, a: &mut Asm) -> (Plan, Option<Head>) {
     let func = if options.audited { Cow::Borrowed(func) } else { crate::asked::asked_once(func) };
     let known = |f: &Function| testable(f, &options.shape);
-    let passes = [firsts_apart, pointers_apart, first_values_apart];
-    let passes = passes.iter().filter(|_| !options.audited);
-    let func = passes.fold(func, |func, pass| pass(func, &known));
+    let goes_back =
+        |(b, block): (usize, &handloom_ir::simt::Block)| block.term.successors().iter().any(|t| t.idx() <= b);
+    let func = if options.audited || !func.blocks.iter().enumerate().any(goes_back) {
+        func
+    } else {
+        // None of these changes blocks.
+        let cfg = Cfg::new(&func);
+        let passes = [firsts_apart, pointers_apart, first_values_apart];
+        passes.iter().fold(func, |func, pass| pass(func, &cfg, &known))
+    };
     let tested = if tests { testable(&func, &options.shape) } else { Set::new(func.regs.len()) };
     let mut plan = Plan::with_tested(&func, &Options { speculate: false, masked: true, ..*options }, tested);
     crate::bands::read_into_vectors(&mut plan);

@@ -13,6 +13,9 @@ use handloom_plan::analysis::n_definitions;
 
 use crate::asked::reg;
 
+/// Most registers that are looked at: each costs a look at the whole function.
+const MOST: usize = 100;
+
 /// Where a register is written: before a loop, and in it.
 struct Count {
     r: Reg,
@@ -48,17 +51,16 @@ fn counts(f: &Function, cfg: &Cfg) -> Vec<Count> {
 }
 
 /// The function in which that is so, where what is written first is made of what a head may know.
-pub(crate) fn firsts_apart<'f>(mut f: Cow<'f, Function>, known: &dyn Fn(&Function) -> Set) -> Cow<'f, Function> {
-    let goes_back =
-        |(b, block): (usize, &handloom_ir::simt::Block)| block.term.successors().iter().any(|t| t.idx() <= b);
-    if !f.blocks.iter().enumerate().any(goes_back) {
-        return f;
-    }
-    let cfg = Cfg::new(&f);
-    let counts = counts(&f, &cfg);
+pub(crate) fn firsts_apart<'f>(
+    mut f: Cow<'f, Function>,
+    cfg: &Cfg,
+    known: &dyn Fn(&Function) -> Set,
+) -> Cow<'f, Function> {
+    let mut counts = counts(&f, cfg);
     if counts.is_empty() {
         return f;
     }
+    counts.truncate(MOST);
     // Registers that are added here are made of such.
     let (known, n) = (known(&f), f.regs.len());
     let mut firsts: Vec<((usize, usize), Reg)> = Vec::new();

@@ -55,6 +55,8 @@ const LARGE: usize = 4;
 const SHORT: usize = 32;
 /// Ways of a function.
 const MOST_WAYS: usize = 24;
+/// Most ways that are looked for to find those of one turn: where ways part again and again and fail at their ends, each is looked for anew.
+const MOST_STEPS: usize = 8 * MOST_WAYS;
 
 /// A turn that gangs may go.
 #[derive(Clone)]
@@ -96,6 +98,8 @@ struct Search {
     path: Vec<usize>,
     /// Whether ways go on behind barriers.
     is_whole: bool,
+    /// How often a way was looked for in this turn.
+    n_steps: usize,
 }
 
 impl Emit<'_> {
@@ -113,6 +117,7 @@ impl Emit<'_> {
             ways: Vec::new(),
             path: Vec::new(),
             is_whole: false,
+            n_steps: 0,
         };
         if let Some(team) = self.whole_team(n_warps, &mut search) {
             return (search.ways, vec![team]);
@@ -129,6 +134,7 @@ impl Emit<'_> {
             for &(size, most) in sizes.iter().filter(|s| s.0 <= n_warps.min(active)) {
                 let before = search.ways.len();
                 search.path.clear();
+                search.n_steps = 0;
                 let found = self.ways_from(start, size, most, &mut search);
                 let team = found.and_then(|first| self.team(start, first, &search.ways));
                 if let Some(team) = team {
@@ -182,9 +188,10 @@ impl Emit<'_> {
             let stays = self.a.has_wide_vectors() || search.path.last() == Some(&start);
             return (stays && !self.goes_in_turn(start)).then_some(search.ways.len());
         }
-        if search.ways.len() >= MOST_WAYS {
+        if search.ways.len() + search.path.len() >= MOST_WAYS || search.n_steps >= MOST_STEPS {
             return None;
         }
+        search.n_steps += 1;
         if !search.known.contains_key(&(start, is_first)) {
             // Who counts lanes knows them when code is made.
             let way = self.way_from(start, search, is_first, !self.counts());

@@ -21,6 +21,10 @@ use crate::rising::comes_again;
 /// The most registers of their own of a loop, and the most terms of a sum.
 const MOST: usize = 24;
 const MOST_TERMS: usize = 40;
+/// The most loops of a function: each costs a look at the whole function.
+const MOST_LOOPS: usize = 100;
+/// The most instructions of a loop's last block: what reads its sums is looked for in all of it.
+const MOST_INSTS: usize = 4_000;
 
 /// A loop that has one block at its end.
 struct Loop<'f> {
@@ -306,14 +310,14 @@ fn add(to: Reg, a: Val, b: Val, span: handloom_diag::Span) -> Inst {
 }
 
 /// The function with pointers of their own for what accesses of loops go by.
-pub(crate) fn pointers_apart<'f>(mut f: Cow<'f, Function>, known: &dyn Fn(&Function) -> Set) -> Cow<'f, Function> {
-    let goes_back =
-        |(b, block): (usize, &handloom_ir::simt::Block)| block.term.successors().iter().any(|t| t.idx() <= b);
-    if !f.blocks.iter().enumerate().any(goes_back) {
-        return f;
-    }
-    let (cfg, known, n_known) = (Cfg::new(&f), known(&f), f.regs.len());
+pub(crate) fn pointers_apart<'f>(
+    mut f: Cow<'f, Function>,
+    cfg: &Cfg,
+    known: &dyn Fn(&Function) -> Set,
+) -> Cow<'f, Function> {
+    let (known, n_known) = (known(&f), f.regs.len());
     let (mut defs, mut reads) = (n_definitions(&f), n_reads(&f));
+    let mut n_changes = 0;
     for (header, body) in &cfg.loops {
         let [a, b] = cfg.preds[*header].as_slice() else { continue };
         let (before, latch) = if body.has(*a) { (*b, *a) } else { (*a, *b) };
@@ -321,15 +325,20 @@ pub(crate) fn pointers_apart<'f>(mut f: Cow<'f, Function>, known: &dyn Fn(&Funct
         if body.has(before)
             || !body.has(latch)
             || !is_inner
+            || f.blocks[latch].insts.len() > MOST_INSTS
             || !matches!(f.blocks[before].term, Term::Jump(_) | Term::Branch { .. })
         {
             continue;
         }
         let (writes, header) = (writes_of(&f, body), *header);
         let known = &known;
-        let l = Loop { f: &f, cfg: &cfg, header, body, latch, defs: &defs, known, n_known, writes, reads: &reads };
+        let l = Loop { f: &f, cfg, header, body, latch, defs: &defs, known, n_known, writes, reads: &reads };
         if let Some(change) = l.change() {
             change.apply(f.to_mut(), before, latch);
+            n_changes += 1;
+            if n_changes == MOST_LOOPS {
+                break;
+            }
             (defs, reads) = (n_definitions(&f), n_reads(&f));
         }
     }

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::access::AccessClass;
@@ -60,11 +61,29 @@ struct Search<'f> {
     cfg: &'f Cfg,
     /// By register: how many instructions and ends of blocks write it.
     defs: Vec<u32>,
+    /// By register of two definitions: the instructions that write it alone and are not predicated, in ascending order.
+    writes: FastMap<Reg, Vec<(usize, usize)>>,
+    /// By register: the accesses whose address it is, in ascending order.
+    accesses: FastMap<Reg, Vec<(usize, usize)>>,
 }
 
 impl<'f> Search<'f> {
     fn new(f: &'f Function, cfg: &'f Cfg) -> Search<'f> {
-        Search { f, cfg, defs: n_definitions(f) }
+        let (mut writes, mut accesses) = (FastMap::default(), FastMap::default());
+        let defs = n_definitions(f);
+        for (b, block) in f.blocks.iter().enumerate() {
+            for (i, inst) in block.insts.iter().enumerate() {
+                if let ([r], false) = (inst.dst.as_slice(), inst.guarded)
+                    && defs[r.idx()] == 2
+                {
+                    writes.entry(*r).or_insert_with(Vec::new).push((b, i));
+                }
+                if let Some(r) = AccessClass::of(inst).and_then(|class| reg(&class.address)) {
+                    accesses.entry(r).or_insert_with(Vec::new).push((b, i));
+                }
+            }
+        }
+        Search { f, cfg, defs, writes, accesses }
     }
 
     fn inst(&self, (b, i): (usize, usize)) -> &'f Inst {
@@ -91,16 +110,11 @@ impl<'f> Search<'f> {
 
     /// Where a register is written, if that is once in a loop, in each turn of it, and once before: whoever comes into the loop comes from there.
     fn definitions(&self, l: &Counted<'_>, r: Reg) -> Option<Definitions> {
-        if self.defs[r.idx()] != 2 {
+        let &[a, b] = self.writes.get(&r)?.as_slice() else { return None };
+        let (inside, outside) = if l.body.has(a.0) { (a, b) } else { (b, a) };
+        if !l.body.has(inside.0) || l.body.has(outside.0) {
             return None;
         }
-        let (mut inside, mut outside) = (None, None);
-        for (b, block) in self.f.blocks.iter().enumerate() {
-            for (i, _) in block.insts.iter().enumerate().filter(|(_, i)| i.dst == [r] && !i.guarded) {
-                *(if l.body.has(b) { &mut inside } else { &mut outside }) = Some((b, i));
-            }
-        }
-        let (inside, outside) = (inside?, outside?);
         let in_turn = self.cfg.loop_of[inside.0] == Some(l.header) && self.cfg.dominates(inside.0, l.asks);
         let fits =
             in_turn && self.cfg.dominates(outside.0, l.header) && !comes_again(self.cfg, (l.header, l.body), outside.0);
@@ -147,18 +161,8 @@ impl<'f> Search<'f> {
 
     /// Whether all accesses by a register lie in a loop, before what a turn adds to it.
     fn is_used_before(&self, l: &Counted<'_>, r: Reg, (b, i): (usize, usize)) -> bool {
-        let is_by = |x: &Inst| AccessClass::of(x).is_some_and(|c| c.address == Val::Reg(r));
-        let mut used = false;
-        for (y, block) in self.f.blocks.iter().enumerate() {
-            for (k, _) in block.insts.iter().enumerate().filter(|(_, x)| is_by(x)) {
-                used = true;
-                let is_before = if y == b { k < i } else { self.cfg.dominates(y, b) };
-                if !l.body.has(y) || !is_before {
-                    return false;
-                }
-            }
-        }
-        used
+        let is_before = |&(y, k): &(usize, usize)| if y == b { k < i } else { self.cfg.dominates(y, b) };
+        self.accesses.get(&r).is_some_and(|all| all.iter().all(|at| l.body.has(at.0) && is_before(at)))
     }
 
     /// What rises, with the instructions that make first values: of the address and of the count.
@@ -209,6 +213,9 @@ fn copied(s: &Search<'_>, at: (usize, usize)) -> Option<Val> {
 
 /// The addresses that rise, whose first values are copied from registers that never change.
 pub(crate) fn rising(f: &Function, cfg: &Cfg) -> Vec<Rising> {
+    if cfg.loops.is_empty() {
+        return Vec::new();
+    }
     let s = Search::new(f, cfg);
     let with_first = |(r, [address, count]): (Rising, [(usize, usize); 2])| {
         let turns = Turns { first: copied(&s, count)?, ..r.turns };
@@ -218,14 +225,12 @@ pub(crate) fn rising(f: &Function, cfg: &Cfg) -> Vec<Rising> {
 }
 
 /// The function with registers of their own for the first values of what rises, if they are made of what is known.
-pub(crate) fn first_values_apart<'f>(f: Cow<'f, Function>, known: &dyn Fn(&Function) -> Set) -> Cow<'f, Function> {
-    let goes_back =
-        |(b, block): (usize, &handloom_ir::simt::Block)| block.term.successors().iter().any(|t| t.idx() <= b);
-    if !f.blocks.iter().enumerate().any(goes_back) {
-        return f;
-    }
-    let cfg = Cfg::new(&f);
-    let s = Search::new(&f, &cfg);
+pub(crate) fn first_values_apart<'f>(
+    f: Cow<'f, Function>,
+    cfg: &Cfg,
+    known: &dyn Fn(&Function) -> Set,
+) -> Cow<'f, Function> {
+    let s = Search::new(&f, cfg);
     let found = s.rising();
     if found.is_empty() {
         return f;

@@ -237,7 +237,7 @@ impl Emit<'_> {
 
     /// In a loop, asks for what a load reads some turns later, if it goes on by the step from the last turn to this one. The address is in `rax`. Uses `rdx`.
     fn fetch_ahead(&mut self, x: &Access) {
-        let is_in_loop = self.plan.facts.cfg.loops.iter().any(|(_, body)| body.has(self.at.0));
+        let is_in_loop = self.plan.facts.cfg.loop_of[self.at.0].is_some();
         if x.class.kind != Kind::Load || !is_in_loop {
             return;
         }

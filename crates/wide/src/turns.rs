@@ -55,7 +55,7 @@ const FRESH_SHARED: u8 = 0xa5;
 pub(crate) struct Turns {
     /// By block that turns start at: the start of a turn, and that of a warp of it.
     starts: Vec<Option<(Label, Label)>>,
-    /// Headers of loops whose warps go in turn.
+    /// Headers of loops whose warps go in turn, in ascending order.
     loops: Vec<usize>,
     /// Of those whose header part of a warp may execute: a copy of the header for all lanes.
     whole: Vec<(usize, Label)>,

@@ -14,20 +14,47 @@ const BUDGET: usize = 2000;
 /// A function of so few instructions is always inlined: the call costs as much.
 const SMALL: usize = 12;
 
-/// Inlines direct calls in a function and in all that it calls.
-pub fn inline_calls(m: &mut Module, root: FuncId) {
-    let graph = CallGraph::of(m, root);
+/// Inlines direct calls in the first of some functions and in all that it calls. Others of `roots` may be reached by a pointer. Says which
+/// functions are one of these, or are still called by one.
+///
+/// What is inlined is decided from the callees up, and done from the callers down: so no body is copied that nobody calls afterwards, and
+/// that of a callee of a callee once.
+pub fn inline_calls(m: &mut Module, roots: &[FuncId]) -> Vec<bool> {
+    let mut is_called = vec![false; m.funcs.len()];
+    let Some(root) = roots.first() else { return is_called };
+    let graph = CallGraph::of(m, *root);
     // Slots stay where calls would have them, so that what is said of local memory does not depend on what was inlined.
     let frames = FrameLayout::of_module(m);
     m.funcs.iter_mut().zip(&frames).for_each(|(func, frame)| frame.settle(func));
+    let inlined = inlined(m, &graph);
+    roots.iter().for_each(|r| is_called[r.idx()] = true);
+    let mut whole: Vec<(FuncId, Function)> = Vec::new();
+    let mut work: Vec<FuncId> = roots.to_vec();
+    while let Some(f) = work.pop() {
+        let with = with_callees(m, f, &inlined, &frames);
+        for b in &with.as_ref().unwrap_or(&m.funcs[f.idx()]).blocks {
+            if let Term::Call { callee: Callee::Direct(c), .. } = b.term
+                && !std::mem::replace(&mut is_called[c.idx()], true)
+            {
+                work.push(c);
+            }
+        }
+        whole.extend(with.map(|with| (f, with)));
+    }
+    whole.into_iter().for_each(|(f, with)| m.funcs[f.idx()] = with);
+    is_called
+}
+
+/// For each function the blocks whose calls are inlined, in ascending order.
+fn inlined(m: &Module, graph: &CallGraph) -> Vec<Vec<usize>> {
+    let mut inlined = vec![Vec::new(); m.funcs.len()];
+    let mut sizes: Vec<usize> = m.funcs.iter().map(size).collect();
     for &f in &graph.callees_first {
-        let mut caller = std::mem::replace(&mut m.funcs[f.idx()], stub());
         let mut budget = BUDGET;
-        let mut changed = false;
-        // Blocks that come from a callee are not looked at again: what is left there was too much already.
-        for b in 0..caller.blocks.len() {
-            let Term::Call { callee: Callee::Direct(callee), args, next, .. } = caller.blocks[b].term else { continue };
-            let size = size(&m.funcs[callee.idx()]);
+        // Calls that come from a callee are not looked at again: what is left there was too much already.
+        for (b, block) in m.funcs[f.idx()].blocks.iter().enumerate() {
+            let Term::Call { callee: Callee::Direct(callee), .. } = block.term else { continue };
+            let size = sizes[callee.idx()];
             let once = graph.n_calls[callee.idx()] == 1;
             if graph.recursive[callee.idx()] || !(once || size <= SMALL || size <= budget) {
                 continue;
@@ -35,34 +62,41 @@ pub fn inline_calls(m: &mut Module, root: FuncId) {
             if !once && size > SMALL {
                 budget -= size;
             }
-            let end = frames[f.idx()].size.next_multiple_of(frames[callee.idx()].align);
-            let base = u32::try_from(end).unwrap_or(u32::MAX);
-            splice(&mut caller, b, &m.funcs[callee.idx()], base, args, next);
-            changed = true;
+            inlined[f.idx()].push(b);
+            sizes[f.idx()] += size + n_arguments(&m.funcs[callee.idx()]);
         }
-        if changed {
-            order_blocks(&mut caller);
-        }
-        m.funcs[f.idx()] = caller;
     }
+    inlined
+}
+
+/// Instructions that addresses of arguments take more when a function is inlined.
+fn n_arguments(f: &Function) -> usize {
+    f.blocks.iter().flat_map(|b| &b.insts).filter(|i| matches!(i.op, Op::ArgAddr { .. })).count()
+}
+
+/// A function with the calls of `inlined` replaced, and those in what comes in their place, if there are any.
+fn with_callees(m: &Module, f: FuncId, inlined: &[Vec<usize>], frames: &[FrameLayout]) -> Option<Function> {
+    if inlined[f.idx()].is_empty() {
+        return None;
+    }
+    let mut caller = m.funcs[f.idx()].clone();
+    // Bodies whose calls are to be looked at: the function, where its blocks are, and where its frame is.
+    let mut work = vec![(f, 0, 0u64)];
+    while let Some((func, first_block, frame)) = work.pop() {
+        for b in &inlined[func.idx()] {
+            let b = first_block + b;
+            let Term::Call { callee: Callee::Direct(callee), args, next, .. } = caller.blocks[b].term else { continue };
+            let end = frame + frames[func.idx()].size.next_multiple_of(frames[callee.idx()].align);
+            work.push((callee, caller.blocks.len(), end));
+            splice(&mut caller, b, &m.funcs[callee.idx()], u32::try_from(end).unwrap_or(u32::MAX), args, next);
+        }
+    }
+    order_blocks(&mut caller);
+    Some(caller)
 }
 
 fn size(f: &Function) -> usize {
     f.blocks.iter().map(|b| b.insts.len() + 1).sum()
-}
-
-/// Stands in for a function that is being changed; it cannot be called meanwhile.
-fn stub() -> Function {
-    Function {
-        name: String::new(),
-        is_entry: false,
-        blocks: vec![],
-        regs: vec![],
-        slots: vec![],
-        param_bytes: 0,
-        result_bytes: 0,
-        span: handloom_diag::Span::NONE,
-    }
 }
 
 /// Which function calls which by name, as far as a root reaches.

@@ -26,13 +26,12 @@ use handloom_ir::simt::*;
 use crate::graph::order_blocks;
 use crate::yields;
 
-/// Optimises an entry and the functions that it calls, for launches of one shape.
-pub fn optimise(m: &mut Module, entry: &str, shape: &LaunchShape) {
-    let Some(root) = m.entries.get(entry).map(|e| e.func) else { return };
+/// Optimises functions for launches of one shape: an entry, the first of `roots`, and what it calls, other `roots` by pointers.
+pub fn optimise(m: &mut Module, roots: &[FuncId], shape: &LaunchShape) {
     // Loops change, so yields are taken out and put in again at the end.
     m.funcs.iter_mut().for_each(yields::remove);
-    inline::inline_calls(m, root);
-    for f in &mut m.funcs {
+    let is_called = inline::inline_calls(m, roots);
+    for (f, _) in m.funcs.iter_mut().zip(is_called).filter(|(_, is_called)| *is_called) {
         optimise_function(f, shape);
     }
 }

@@ -327,9 +327,10 @@ fn passes_change_nothing() {
         before.funcs.iter_mut().for_each(set_all);
         before.funcs.iter().for_each(|f| verify::verify(f).unwrap());
         let mut after = before.clone();
+        let roots: Vec<FuncId> = (0..before.funcs.len() as u32).map(FuncId).collect();
         // The thread's coordinates are 5.
         let shape = LaunchShape { ntid: [8, 6, 6], small_grid: seed % 2 == 0 };
-        handloom_lower::passes::optimise(&mut after, "k", &shape);
+        handloom_lower::passes::optimise(&mut after, &roots, &shape);
         let (a, b) = (eval::run(&before, FuncId(0), 2000), eval::run(&after, FuncId(0), 4000));
         ended += usize::from(a.ended);
         assert!(a == b || !a.ended, "seed {seed}\n{}\n{}\n{a:?}\n{b:?}", text::print(&before), text::print(&after));

@@ -1,6 +1,7 @@
 //! Scalars that are the same in all warps of a CTA wherever these are at the same place of the same turn: what loops of a CTA count by.
 
 use handloom_ir::simt::{Op, Term, Val};
+use handloom_plan::analysis::cfg::Set;
 
 use crate::emit::*;
 
@@ -13,6 +14,8 @@ impl Emit<'_> {
         let mut common: Vec<bool> = (0..f.regs.len())
             .map(|r| self.plan.facts.class[r].shape().is_some_and(|s| s.is_uniform()) || of_head(r))
             .collect();
+        // What follows from that warps part at a block is the same each time.
+        let (mut parted, mut is_parted_anywhere) = (Set::new(f.blocks.len()), false);
         loop {
             let before = common.iter().filter(|c| **c).count();
             for (b, block) in f.blocks.iter().enumerate() {
@@ -29,8 +32,8 @@ impl Emit<'_> {
                     Term::Switch { .. } => true,
                     _ => false,
                 };
-                if asks {
-                    self.leave_out_parted(b, &mut common);
+                if asks && parted.add(b) {
+                    self.leave_out_parted(b, &mut common, &mut is_parted_anywhere);
                 }
             }
             if common.iter().filter(|c| **c).count() == before {
@@ -40,7 +43,8 @@ impl Emit<'_> {
     }
 
     /// After a branch that warps take differently: what some of them write and all may read where they come together is not the same in all.
-    fn leave_out_parted(&self, b: usize, common: &mut [bool]) {
+    /// `anywhere`: whether that was said already of a branch after which they may be anywhere.
+    fn leave_out_parted(&self, b: usize, common: &mut [bool], anywhere: &mut bool) {
         let f = self.f;
         let to: Vec<usize> = f.blocks[b].term.successors().iter().map(|t| t.idx()).collect();
         let (low, high) = (to.iter().copied().min().unwrap_or(0), to.iter().copied().max().unwrap_or(0));
@@ -51,6 +55,9 @@ impl Emit<'_> {
                 && term.successors().iter().all(|t| (low..=high).contains(&t.idx()))
         };
         let is_local = low > b && (low..high).all(is_plain);
+        if !is_local && std::mem::replace(anywhere, true) {
+            return;
+        }
         let parted = if is_local { low..high } else { 0..f.blocks.len() };
         for d in f.blocks[parted].iter().flat_map(|x| &x.insts).flat_map(|i| &i.dst) {
             let differs = match is_local {

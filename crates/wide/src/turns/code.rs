@@ -94,7 +94,6 @@ impl Emit<'_> {
         let (f, cfg) = (self.f, &self.plan.facts.cfg);
         let threads = self.plan.facts.shape.threads();
         let Some(body) = cfg.body(header) else { return false };
-        let is_innermost = cfg.loops.iter().all(|(h, _)| *h == header || !body.has(*h));
         let n_latches = cfg.preds[header].iter().filter(|p| **p >= header).count();
         // No order of the warps changes what these leave.
         let fits = |inst: &Inst| match inst.op {
@@ -117,7 +116,7 @@ impl Emit<'_> {
         threads >= 64
             && threads.is_multiple_of(32)
             && !self.counts()
-            && is_innermost
+            && cfg.is_innermost(header)
             && n_latches == 1
             && self.live_vectors(header).is_empty()
             && body.iter().all(is_simple)
@@ -126,7 +125,7 @@ impl Emit<'_> {
 
     /// Whether warps go in turn through the loop of a header.
     pub(crate) fn goes_in_turn(&self, header: usize) -> bool {
-        self.turns.as_ref().is_some_and(|t| t.loops.contains(&header))
+        self.turns.as_ref().is_some_and(|t| t.loops.binary_search(&header).is_ok())
     }
 
     /// A copy of a header for all lanes, if part of a warp may execute it, and warps go in turn through its loop.
@@ -139,10 +138,8 @@ impl Emit<'_> {
 
     /// Before a back edge to the header of a loop: a warp that goes back as a whole gives way to the next one.
     pub(crate) fn come_round(&mut self, header: usize) {
-        let Some((after, _)) = self.turns.as_ref().filter(|t| t.loops.contains(&header)).and_then(|t| t.starts[header])
-        else {
-            return;
-        };
+        let turns = self.turns.as_ref().filter(|_| self.goes_in_turn(header));
+        let Some((after, _)) = turns.and_then(|t| t.starts[header]) else { return };
         let stays = self.a.label();
         if self.in_part {
             self.a.imm(Code::Cmp_rm32_imm32, LANES, -1);
@@ -190,7 +187,7 @@ impl Emit<'_> {
     /// The blocks that turns start at, but those of loops.
     pub(crate) fn starts_of_turns(&self) -> Vec<usize> {
         let Some(turns) = &self.turns else { return Vec::new() };
-        let is_start = |s: &usize| turns.starts[*s].is_some() && !turns.loops.contains(s);
+        let is_start = |s: &usize| turns.starts[*s].is_some() && !self.goes_in_turn(*s);
         (0..turns.starts.len()).filter(is_start).collect()
     }
 
