@@ -8,7 +8,7 @@ use crate::{count, passes};
 
 /// The entry with the constants of a launch shape folded and all passes run, and the functions that it still calls.
 ///
-/// Functions keep their numbers, because handles are made of them; one that cannot be reached any more is a single trap. Symbols keep
+/// Functions keep their numbers, because handles are made of them; one that cannot be reached any more is a single trap, and one that never could has no blocks. Symbols keep
 /// their numbers too, but not their initial bytes, and there are no source lines: both are read from the module that was lowered.
 ///
 /// # Panics
@@ -26,7 +26,7 @@ fn specialise_extracted(mut result: Module, module: &Module, entry: &str, shape:
     let roots = roots(&result, module, func);
     passes::optimise(&mut result, &roots, shape);
     let live = reachable(&result, module, func);
-    for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| !**live) {
+    for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(f, live)| !**live && !f.blocks.is_empty()) {
         *f = unreachable_function(f);
     }
     result
@@ -53,7 +53,10 @@ pub fn as_lowered(module: &Module, entry: &str) -> Module {
     let mut result = extract(module, entry);
     let func = result.entries[entry].func;
     let roots = roots(&result, module, func);
-    passes::inline::inline_calls(&mut result, &roots);
+    let is_called = passes::inline::inline_calls(&mut result, &roots);
+    for (f, _) in result.funcs.iter_mut().zip(is_called).filter(|(_, is_called)| !is_called) {
+        *f = nobody(f);
+    }
     result
 }
 
@@ -61,10 +64,10 @@ pub fn as_lowered(module: &Module, entry: &str) -> Module {
 fn extract(module: &Module, entry: &str) -> Module {
     let Some(e) = module.entries.get(entry) else { panic!("bug: specialise: there is no entry `{entry}`") };
     let live = reachable(module, module, e.func);
-    let funcs = module.funcs.iter().zip(&live).map(|(f, live)| if *live { f.clone() } else { unreachable_function(f) });
+    let funcs = module.funcs.iter().zip(&live).map(|(f, live)| if *live { f.clone() } else { nobody(f) });
     Module {
         funcs: funcs.collect(),
-        syms: module.syms.iter().map(|s| Symbol { init: vec![], relocs: vec![], ..s.clone() }).collect(),
+        syms: module.syms.iter().map(|s| symbol(s, &live)).collect(),
         entries: [(entry.to_owned(), e.clone())].into(),
         address_size: module.address_size,
         lines: vec![],
@@ -75,7 +78,28 @@ fn extract(module: &Module, entry: &str) -> Module {
     }
 }
 
-/// What a function becomes that nobody calls.
+/// A symbol without what is read from the module that was lowered.
+fn symbol(s: &Symbol, live: &[bool]) -> Symbol {
+    let is_live = !matches!(s.kind, SymKind::Func(f) if !live[f.idx()]);
+    let name = if is_live { s.name.clone() } else { String::new() };
+    Symbol { name, kind: s.kind, size: s.size, align: s.align, init: vec![], relocs: vec![], span: s.span }
+}
+
+/// What stands for a function that an entry cannot reach: a module may have thousands of them.
+fn nobody(f: &Function) -> Function {
+    Function {
+        name: String::new(),
+        is_entry: f.is_entry,
+        blocks: vec![],
+        regs: vec![],
+        slots: vec![],
+        param_bytes: f.param_bytes,
+        result_bytes: f.result_bytes,
+        span: f.span,
+    }
+}
+
+/// What a function becomes that nobody calls any more.
 fn unreachable_function(f: &Function) -> Function {
     let end = Block { insts: vec![], term: Term::Trap(TrapKind::BadCall), term_span: f.span };
     Function {

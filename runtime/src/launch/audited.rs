@@ -71,7 +71,7 @@ fn stays_in_variables(function: &Function, config: &LaunchConfig) -> bool {
     let mut known = lock(&module.inside);
     *known.entry((function.entry().func, shape)).or_insert_with(|| {
         let ir = handloom_lower::as_lowered(&module.ir, function.name());
-        ir.funcs.iter().all(|f| all_inside(&ir, f, &shape))
+        ir.funcs.iter().filter(|f| !f.blocks.is_empty()).all(|f| all_inside(&ir, f, &shape))
     })
 }
 

@@ -8,7 +8,7 @@ use handloom_ir::simt::text::{self, Line};
 
 use super::{LaunchConfig, LaunchError};
 use crate::error::panic_text;
-use crate::module::{Function, Key, ModuleInner, Outline, Specialised};
+use crate::module::{Function, Key, ModuleInner, Specialised};
 use crate::run::Tier;
 use crate::trap::cuda_line;
 
@@ -28,7 +28,7 @@ impl Function {
     pub fn listing(&self, config: &LaunchConfig) -> Result<Listing<'_>, LaunchError> {
         let module = &*self.module.inner;
         let key = self.key(config);
-        let source = Specialised::make(&module.ir, &key, &Outline::new(&module.ir, &key))?;
+        let source = Specialised::make(&module.ir, &key, &module.outline(&key))?;
         Ok(Listing { module, key, source })
     }
 }

@@ -1,5 +1,6 @@
 //! A loaded module: its IR, its variables in device memory, and the code made for it, by the key of a launch.
 
+mod by_function;
 mod load;
 mod outline;
 mod pace;
@@ -16,6 +17,7 @@ use handloom_diag::{Diagnostic, SourceMap};
 use handloom_interp::AsyncOrder;
 use handloom_ir::simt::{self, Builtin, FuncId, Op, Param, SymKind};
 
+pub(crate) use by_function::ByFunction;
 pub use load::{LoadError, front};
 pub(crate) use outline::{Outline, local_stride};
 pub(crate) use pace::SMALL_NS;
@@ -298,6 +300,11 @@ impl ModuleInner {
     /// The cell of the code of a key.
     pub(crate) fn cell(&self, key: &Key) -> Arc<CodeCell> {
         self.programs.cell(&self.ir, &self.device.inner.code, key)
+    }
+
+    /// What is known of the entry of a key before code is made for it.
+    pub(crate) fn outline(&self, key: &Key) -> Outline {
+        Outline::new(&self.ir, self.programs.whole(&self.ir), key)
     }
 
     /// By symbol: address, offset or handle.

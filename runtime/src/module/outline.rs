@@ -5,6 +5,7 @@ use std::hash::Hash;
 use handloom_ir::simt::{self, Callee, FrameLayout, FuncId, Op, SymKind, Term};
 use handloom_store::{Digest, Digester};
 
+use super::by_function::ByFunction;
 use super::program::Key;
 use crate::run::Tier;
 
@@ -20,9 +21,9 @@ const SMALL: usize = 256;
 pub(crate) struct Outline {
     /// Its function.
     pub(crate) entry: FuncId,
-    /// By function of the module: its frame in local memory, as the program wrote it. Then what is said of local memory does not depend on what was
+    /// Of all that it may call: the frame in local memory, as the program wrote it. Then what is said of local memory does not depend on what was
     /// optimised away.
-    pub(crate) frames: Vec<FrameLayout>,
+    pub(crate) frames: ByFunction<FrameLayout>,
     /// Bytes of local memory of a thread.
     pub(crate) local_stride: u32,
     /// Whether compiling takes so little time that it is done where it is asked for.
@@ -31,21 +32,41 @@ pub(crate) struct Outline {
     digest: Digest,
 }
 
-impl Outline {
-    /// Of an entry, which the module has.
-    pub(crate) fn new(module: &simt::Module, key: &Key) -> Outline {
-        let entry = module.entries[&*key.entry].func;
+/// What is known of a module for all of its entries.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    /// By function: its frame in local memory, as the program wrote it.
+    frames: Vec<FrameLayout>,
+    /// Whether a function of it takes local memory as it goes.
+    grows: bool,
+    /// Of what code of each entry depends on.
+    digest: Digest,
+}
+
+impl Whole {
+    pub(crate) fn of(module: &simt::Module) -> Whole {
         let frames = FrameLayout::of_module(module);
-        let local_stride = local_stride(module, &frames, entry);
-        let reach = reachable(module, &module.syms, entry);
-        let is_small = is_small(module, &reach);
         // Code names functions and symbols by number, looks their handles and addresses up when it runs, and has the numbers of its own statements for
         // reports. So modules may share code where all of this is the same, wherever their variables lie.
         let mut hasher = Digester::default();
-        (key, entry, module.address_size, module.shared, &module.syms, &frames, local_stride).hash(&mut hasher);
+        (module.address_size, module.shared, &module.syms, &frames).hash(&mut hasher);
         for f in &module.funcs {
             (&f.name, f.is_entry, f.param_bytes, f.result_bytes).hash(&mut hasher);
         }
+        Whole { frames, grows: grows(module), digest: hasher.digest() }
+    }
+}
+
+impl Outline {
+    /// Of an entry, which the module has.
+    pub(crate) fn new(module: &simt::Module, whole: &Whole, key: &Key) -> Outline {
+        let entry = module.entries[&*key.entry].func;
+        let local_stride = stride(module, &whole.frames, entry, whole.grows);
+        let reach = reachable(module, &module.syms, entry);
+        let is_small = is_small(reach.iter().map(|f| &module.funcs[f.idx()]));
+        let frames = reach.iter().map(|f| (*f, whole.frames[f.idx()].clone())).collect();
+        let mut hasher = Digester::default();
+        (key, entry, whole.digest, local_stride).hash(&mut hasher);
         reach.iter().for_each(|f| (f, &module.funcs[f.idx()]).hash(&mut hasher));
         Outline { entry, frames, local_stride, is_small, digest: hasher.digest() }
     }
@@ -57,8 +78,8 @@ impl Outline {
 }
 
 /// Whether compiling some functions takes little time.
-pub(super) fn is_small(ir: &simt::Module, funcs: &[FuncId]) -> bool {
-    funcs.iter().flat_map(|f| &ir.funcs[f.idx()].blocks).map(|b| b.insts.len() + 1).sum::<usize>() <= SMALL
+pub(super) fn is_small<'f>(funcs: impl Iterator<Item = &'f simt::Function>) -> bool {
+    funcs.flat_map(|f| &f.blocks).map(|b| b.insts.len() + 1).sum::<usize>() <= SMALL
 }
 
 /// The functions that an entry may run, itself first.
@@ -109,11 +130,19 @@ fn address_taken(ir: &simt::Module, data: &[simt::Symbol]) -> Vec<FuncId> {
 /// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a fixed stack if that has no bound. Where
 /// `alloca` takes memory too, as much as a fixed stack is added.
 pub(crate) fn local_stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId) -> u32 {
+    stride(ir, frames, entry, grows(ir))
+}
+
+/// Whether a function of a module takes local memory as it goes.
+fn grows(ir: &simt::Module) -> bool {
+    let is_alloca = |i: &simt::Inst| matches!(i.op, Op::Stack(simt::StackOp::Alloca { .. }));
+    ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).any(is_alloca)
+}
+
+fn stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId, grows: bool) -> u32 {
     let align = frames.iter().map(|f| f.align).max().unwrap_or(16).max(16);
     let own = frames[entry.idx()].size.next_multiple_of(align);
     let needed = deepest(ir, frames, entry, align, &mut vec![Depth::Unknown; ir.funcs.len()]);
-    let is_alloca = |i: &simt::Inst| matches!(i.op, Op::Stack(simt::StackOp::Alloca { .. }));
-    let grows = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).any(is_alloca);
     let fixed = if grows || needed.is_none() { CALL_STACK } else { 0 };
     let mut stride = (needed.unwrap_or(own) + fixed).next_multiple_of(align);
     // Threads a multiple of a page apart would share a few cache sets.

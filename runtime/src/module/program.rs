@@ -14,7 +14,8 @@ use handloom_plan::{Bounds, Host, Options};
 use rayon::prelude::*;
 
 use super::ModuleInner;
-use super::outline::{self, Outline};
+use super::by_function::ByFunction;
+use super::outline::{self, Outline, Whole};
 use super::pace::Pace;
 use super::saved;
 use super::task::{self, Left, Patience, Place, Task, Wanted};
@@ -50,8 +51,8 @@ pub(crate) struct Key {
 pub(crate) struct Program {
     key: Key,
     outline: Arc<Outline>,
-    /// By function: its frame in local memory.
-    frames: Vec<FrameLayout>,
+    /// Frames in local memory.
+    frames: ByFunction<FrameLayout>,
     /// What code is made from, as far as it was needed.
     source: OnceLock<Result<Specialised, Failure>>,
     /// What kept it from wide code, if that was asked for.
@@ -68,8 +69,8 @@ pub(crate) struct Program {
     pub(crate) is_loaded: bool,
 }
 
-/// Code by function; `None` if the entry cannot reach it.
-pub(crate) type Codes = Vec<Option<Code>>;
+/// Code of the functions that an entry can reach.
+pub(crate) type Codes = ByFunction<Code>;
 
 impl Program {
     /// Makes code, or finds it on disk; `None` when nobody wants it any more. The error is why there is none.
@@ -77,13 +78,12 @@ impl Program {
         let start = Instant::now();
         let (key, outline, cache) = (&cell.key, &cell.outline, &module.device.inner.code);
         let digest = outline.digest(None);
-        let entry = outline.entry.idx();
         let mut frames = outline.frames.clone();
-        let loaded = cache.load(digest).and_then(|bytes| saved::read(&bytes, frames.len(), entry));
+        let loaded = cache.load(digest).and_then(|bytes| saved::read(&bytes, &frames, outline.entry));
         let is_loaded = loaded.is_some();
         let (first, codes, refused, source) = if let Some(loaded) = loaded {
             cache.note_loaded();
-            frames.iter_mut().zip(loaded.reaches).for_each(|(frame, reach)| frame.reach = reach);
+            frames.iter_mut().zip(loaded.reaches).for_each(|((_, frame), reach)| frame.reach = reach);
             (loaded.tier, loaded.codes, loaded.refused, OnceLock::new())
         } else {
             let source = match Specialised::make(&module.ir, key, outline) {
@@ -126,8 +126,7 @@ impl Program {
     fn make_tier(&self, module: &ModuleInner, tier: Tier, wanted: Wanted<'_>) -> Option<Result<Codes, Failure>> {
         let cache = &module.device.inner.code;
         let digest = self.outline.digest(Some(tier));
-        let loaded =
-            cache.load(digest).and_then(|bytes| saved::read(&bytes, self.frames.len(), self.outline.entry.idx()));
+        let loaded = cache.load(digest).and_then(|bytes| saved::read(&bytes, &self.frames, self.outline.entry));
         if let Some(loaded) = loaded.filter(|l| l.tier == tier) {
             cache.note_loaded();
             return Some(Ok(loaded.codes));
@@ -179,7 +178,7 @@ impl Program {
     /// The tables of all of its code.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Tables> {
         let made = self.tiers.iter().filter_map(Task::get).filter_map(Result::ok);
-        made.flatten().flatten().map(|code| &*code.tables)
+        made.flat_map(Codes::values).map(|code| &*code.tables)
     }
 
     /// The entry.
@@ -187,8 +186,8 @@ impl Program {
         self.outline.entry
     }
 
-    /// By function: its frame in local memory.
-    pub(crate) fn frames(&self) -> &[FrameLayout] {
+    /// Frames in local memory.
+    pub(crate) fn frames(&self) -> &ByFunction<FrameLayout> {
         &self.frames
     }
 
@@ -251,17 +250,19 @@ impl Program {
     /// Bytes of machine code.
     pub(crate) fn code_bytes(&self) -> usize {
         let made = self.tiers.iter().filter_map(Task::get).filter_map(Result::ok);
-        made.flatten().flatten().map(|c| c.code_bytes).sum()
+        made.flat_map(Codes::values).map(|c| c.code_bytes).sum()
     }
 }
 
 /// The module specialised for a key: what all tiers of a program are compiled from.
 #[derive(Debug)]
 pub(crate) struct Specialised {
-    ir: simt::Module,
-    entry: FuncId,
-    frames: Vec<FrameLayout>,
+    /// The functions that the entry may run.
+    funcs: ByFunction<simt::Function>,
+    /// Their numbers, itself first.
     reach: Vec<FuncId>,
+    entry: FuncId,
+    frames: ByFunction<FrameLayout>,
     local_stride: u32,
     /// What its counters mean.
     counts: Counts,
@@ -278,12 +279,16 @@ impl Specialised {
             return Err(Failure::Bug(format!("`{}` was lost by specialisation", key.entry)));
         };
         let mut frames = outline.frames.clone();
-        for (frame, made) in frames.iter_mut().zip(&ir.funcs) {
-            frame.reach = frame.reach.max(FrameLayout::new(made).size);
+        for (f, frame) in frames.iter_mut() {
+            frame.reach = frame.reach.max(FrameLayout::new(&ir.funcs[f.idx()]).size);
         }
         // Initial bytes stand in the module that was lowered only.
         let reach = outline::reachable(&ir, &module.syms, entry);
-        Ok(Specialised { ir, entry, frames, reach, local_stride: outline.local_stride, counts })
+        let mut numbered: Vec<FuncId> = reach.clone();
+        numbered.sort_unstable();
+        let all = ir.funcs.into_iter().enumerate().map(|(i, f)| (FuncId(i as u32), f));
+        let funcs = all.filter(|(f, _)| numbered.binary_search(f).is_ok()).collect();
+        Ok(Specialised { funcs, reach, entry, frames, local_stride: outline.local_stride, counts })
     }
 
     /// The tier that the first launch starts in.
@@ -298,14 +303,13 @@ impl Specialised {
 
     /// The functions that the entry may run, by number.
     pub(crate) fn functions(&self) -> impl Iterator<Item = &simt::Function> {
-        let all = self.ir.funcs.iter().enumerate();
-        all.filter(|(i, _)| self.reach.iter().any(|f| f.idx() == *i)).map(|(_, f)| f)
+        self.funcs.values()
     }
 
     /// The lines of a stage of all functions that the entry may run, itself first.
     pub(crate) fn lines(&self, key: &Key, tier: Tier, stage: Stage) -> Result<Vec<Vec<Line>>, Failure> {
-        let one = |&f: &FuncId| {
-            let (func, options) = (&self.ir.funcs[f.idx()], self.options(key, f, tier));
+        let one = |(f, func): (FuncId, &simt::Function)| {
+            let options = self.options(key, f, tier);
             if key.backend == Backend::Wide && stage == Stage::Asm {
                 let refused = |why: String| Failure::Unsupported(format!("`{}` has no wide code: {why}", func.name));
                 if let Some(missing) = handloom_wide::missing_feature(&key.host) {
@@ -315,19 +319,23 @@ impl Specialised {
             }
             handloom_codegen::lines(func, &options, stage)
         };
-        self.reach.iter().map(one).collect()
+        self.reached().map(one).collect()
+    }
+
+    /// The same with their numbers, the entry first.
+    fn reached(&self) -> impl Iterator<Item = (FuncId, &simt::Function)> {
+        self.reach.iter().filter_map(|f| Some((*f, self.funcs.get(*f)?)))
     }
 
     /// Whether compiling takes so little time that it is done where it is asked for.
     fn is_small(&self) -> bool {
-        outline::is_small(&self.ir, &self.reach)
+        outline::is_small(self.funcs.values())
     }
 
     /// Code of all functions that the entry may run; `None` when nobody wants it any more.
     fn compile(&self, key: &Key, tier: Tier, wanted: Wanted<'_>) -> Option<Result<Codes, Failure>> {
         let given_up = AtomicBool::new(false);
-        let one = |&f: &FuncId| {
-            let func = &self.ir.funcs[f.idx()];
+        let one = |(f, func): (FuncId, &simt::Function)| {
             let options = self.options(key, f, tier);
             // A panic of the code generator fails this entry and no other.
             let made = catch_unwind(AssertUnwindSafe(|| compile(func, &options)));
@@ -335,31 +343,24 @@ impl Specialised {
             let made = made.unwrap_or_else(|p| Err(panicked(panic_text(p.as_ref()))));
             made.map(|code| (f, code))
         };
-        let unless_given_up = |f: &FuncId| match wanted() {
+        let unless_given_up = |f: (FuncId, &simt::Function)| match wanted() {
             true => one(f),
             false => {
                 given_up.store(true, Ordering::Relaxed);
                 Err(Failure::Bug("nobody wants the code".into()))
             }
         };
-        let reach = &self.reach;
+        let reach: Vec<_> = self.reached().collect();
         // Waking the pool costs more than a small function, and small ones may be made on a thread of another pool.
         let made: Vec<Result<(FuncId, Code), Failure>> = if reach.len() == 1 || self.is_small() {
-            reach.iter().map(unless_given_up).collect()
+            reach.into_iter().map(unless_given_up).collect()
         } else {
-            task::in_pool(|| reach.par_iter().map(unless_given_up).collect())
+            task::in_pool(|| reach.into_par_iter().map(unless_given_up).collect())
         };
         if given_up.into_inner() {
             return None;
         }
-        let mut codes: Codes = self.ir.funcs.iter().map(|_| None).collect();
-        for result in made {
-            match result {
-                Ok((f, code)) => codes[f.idx()] = Some(code),
-                Err(why) => return Some(Err(why)),
-            }
-        }
-        Some(Ok(codes))
+        Some(made.into_iter().collect())
     }
 
     /// Wide code of all functions that the entry may run, if it is asked for; `None` when nobody wants it any more.
@@ -370,10 +371,8 @@ impl Specialised {
         if let Some(missing) = handloom_wide::missing_feature(&key.host) {
             return Some(Wide::Refused(format!("the host lacks {missing}")));
         }
-        let mut codes: Codes = self.ir.funcs.iter().map(|_| None).collect();
-        let mut rests = false;
-        for &f in &self.reach {
-            let func = &self.ir.funcs[f.idx()];
+        let (mut codes, mut rests) = (Vec::new(), false);
+        for (f, func) in self.reached() {
             let options = self.options(key, f, tier);
             // A panic of the generator is a fault of ours; the other generator takes the entry.
             let made = catch_unwind(AssertUnwindSafe(|| handloom_wide::compile_while(func, &options, wanted)));
@@ -386,11 +385,11 @@ impl Specialised {
             // SAFETY: the bytes are a function of the contract, which the tables describe; it does not use a pool.
             let placed = unsafe { Code::place(&assembly.bytes, 64, assembly.tables, Vec::new()) };
             match placed {
-                Ok(code) => codes[f.idx()] = Some(code),
+                Ok(code) => codes.push((f, code)),
                 Err(why) => return Some(Wide::Refused(why.to_string())),
             }
         }
-        Some(Wide::Made(codes, rests))
+        Some(Wide::Made(codes.into_iter().collect(), rests))
     }
 
     fn options(&self, key: &Key, f: FuncId, tier: Tier) -> Options {
@@ -400,7 +399,7 @@ impl Specialised {
             shape: key.shape,
             bounds: key.bounds,
             local_stride: self.local_stride,
-            frame_bytes: self.frames[f.idx()].size,
+            frame_bytes: self.frames.get(f).map_or(0, |frame| frame.size),
             is_callee: f != self.entry,
             cluster: key.cluster,
             host: key.host,
@@ -491,15 +490,21 @@ impl CodeCell {
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
     cells: Mutex<HashMap<Key, Arc<CodeCell>>>,
+    whole: OnceLock<Whole>,
 }
 
 impl Programs {
+    /// What is known of the module for all of its entries.
+    pub(crate) fn whole(&self, module: &simt::Module) -> &Whole {
+        self.whole.get_or_init(|| Whole::of(module))
+    }
+
     /// The cell of a key, which a module shares with all that hold the same.
     pub(crate) fn cell(&self, module: &simt::Module, cache: &CodeCache, key: &Key) -> Arc<CodeCell> {
         if let Some(cell) = lock(&self.cells).get(key) {
             return Arc::clone(cell);
         }
-        let outline = Outline::new(module, key);
+        let outline = Outline::new(module, self.whole(module), key);
         // What failed, maybe for want of memory, is tried again by the next module.
         let is_good = |cell: &CodeCell| !matches!(cell.program.get(), Some(Err(_)));
         let cell = cache.share(outline.digest(None), is_good, || CodeCell {

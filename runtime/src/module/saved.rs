@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 
 use handloom_codegen::Code;
-use handloom_ir::simt::{Callee, FrameLayout};
+use handloom_ir::simt::{Callee, FrameLayout, FuncId};
 use handloom_plan::abi::Tables;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::by_function::ByFunction;
 use super::program::Codes;
 use crate::run::Tier;
 
@@ -19,7 +20,7 @@ pub(super) struct Loaded {
     pub(super) tier: Tier,
     /// What kept the entry from wide code.
     pub(super) refused: Option<String>,
-    /// By function of the module: bytes that must be there when it is called ([`FrameLayout::reach`]).
+    /// For each function that it may call, in order: bytes that must be there when that is called ([`FrameLayout::reach`]).
     pub(super) reaches: Vec<u64>,
     pub(super) codes: Codes,
 }
@@ -48,11 +49,17 @@ fn as_bytes<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
 }
 
 /// Writes code.
-pub(super) fn write(tier: Tier, refused: &Option<String>, frames: &[FrameLayout], codes: &Codes) -> Option<Vec<u8>> {
-    let made = codes.iter().zip(0..).filter_map(|(code, number)| Some((number, code.as_ref()?)));
-    let functions =
-        made.map(|(number, code)| Function { number, code: code.bytes(), pool: code.pool(), tables: &*code.tables });
-    let reaches: Vec<u64> = frames.iter().map(|f| f.reach).collect();
+pub(super) fn write(
+    tier: Tier,
+    refused: &Option<String>,
+    frames: &ByFunction<FrameLayout>,
+    codes: &Codes,
+) -> Option<Vec<u8>> {
+    let functions = codes.iter().map(|(f, code)| {
+        let (number, code, pool, tables) = (f.0, code.bytes(), code.pool(), &*code.tables);
+        Function { number, code, pool, tables }
+    });
+    let reaches: Vec<u64> = frames.values().map(|f| f.reach).collect();
     let entry = Entry {
         tier: tier as u8,
         refused: Cow::Borrowed(refused),
@@ -62,34 +69,36 @@ pub(super) fn write(tier: Tier, refused: &Option<String>, frames: &[FrameLayout]
     postcard::to_allocvec(&entry).ok()
 }
 
-/// Reads and places what was written for a module of so many functions.
-pub(super) fn read(bytes: &[u8], n_funcs: usize, entry: usize) -> Option<Loaded> {
+/// Reads and places what was written for an entry that may call functions with these frames.
+pub(super) fn read(bytes: &[u8], frames: &ByFunction<FrameLayout>, entry: FuncId) -> Option<Loaded> {
     let (saved, rest): (Entry<'_, Tables>, &[u8]) = postcard::take_from_bytes(bytes).ok()?;
     let tier = *Tier::ALL.get(usize::from(saved.tier))?;
-    if !rest.is_empty() || saved.reaches.len() != n_funcs {
+    if !rest.is_empty() || saved.reaches.len() != frames.values().count() {
         return None;
     }
-    let mut codes: Codes = (0..n_funcs).map(|_| None).collect();
+    let mut codes = Vec::new();
     for f in saved.functions {
-        if !fits(&f.tables, n_funcs) {
+        let number = FuncId(f.number);
+        if !fits(&f.tables, frames) || frames.get(number).is_none() {
             return None;
         }
         // SAFETY: these are bytes and tables of a function that a process of this build kept, under a digest of what it was made from; the store tells
         // that they are the user's own and what was written. So they are a function of the contract, as what the generators make now.
         let code = unsafe { Code::place(f.code, 64, f.tables, f.pool.to_vec()) }.ok()?;
-        *codes.get_mut(f.number as usize)? = Some(code);
+        codes.push((number, code));
     }
-    codes.get(entry)?.as_ref()?;
+    let codes: Codes = codes.into_iter().collect();
+    codes.get(entry)?;
     Some(Loaded { tier, refused: saved.refused.into_owned(), reaches: saved.reaches.into_owned(), codes })
 }
 
 /// Whether the numbers in tables are of things that are there.
-fn fits(t: &Tables, n_funcs: usize) -> bool {
+fn fits(t: &Tables, frames: &ByFunction<FrameLayout>) -> bool {
     let n_blocks = t.n_blocks;
     let next = t.barriers.iter().map(|s| s.next).chain(t.yields.iter().map(|s| s.next));
     let mut next = next.chain(t.calls.iter().map(|s| s.next)).chain(t.syncs.iter().map(|s| s.next));
     let is_there = |callee: Callee| match callee {
-        Callee::Direct(f) => f.idx() < n_funcs,
+        Callee::Direct(f) => frames.get(f).is_some(),
         Callee::Indirect => true,
     };
     t.block_spans.len() == n_blocks as usize

@@ -61,6 +61,9 @@ impl CtaRun {
                 "`{}` has {} bytes of parameters and results, {} of them results; the call has {} and {}",
                 f.name, f.param_bytes, f.result_bytes, site.signature.0, site.signature.1
             )),
+            Some((id, f)) if self.program.frames().get(id).is_none() => {
+                Err(format!("{target:#x} would be `{}`, whose address the module does not take", f.name))
+            }
             Some((id, _)) => Ok(id),
         }
     }
@@ -83,13 +86,17 @@ impl CtaRun {
             (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| warp.stack_used[l]).max().unwrap_or(0)
         };
         let (limit, used) = (env.local_base(32 * h.warp) + env.local_size - allocated, env.local_size);
-        let Some((local, _)) = self.program.frames()[f.idx()].place(h.local + site.frame_end, limit) else {
+        let frame = self.program.frames().get(f);
+        let Some(frame) = frame else {
+            return Err(Ended::bug(format!("`{}` is called and was not known", self.module.ir.funcs[f.idx()].name)));
+        };
+        let Some((local, _)) = frame.place(h.local + site.frame_end, limit) else {
             let mut trap = self.host().trap_of(TrapKind::Stack, site.span, h.warp, lanes);
             trap.detail = format!("{used} bytes of local memory are used up {depth} calls deep");
             return Err(Ended::Trap(trap));
         };
         let tier = if self.careful[f.idx()] { Tier::Careful } else { self.tier };
-        let Some(code) = &self.program.codes(tier)?[f.idx()] else {
+        let Some(code) = self.program.codes(tier)?.get(f) else {
             return Err(Ended::bug(format!("`{}` is called and has no code", self.module.ir.funcs[f.idx()].name)));
         };
         let code: *const Code = code;
@@ -148,7 +155,7 @@ impl CtaRun {
             let Some(i) = calls.iter().rposition(|a| a.ctx.is_runnable()) else { return Ok(()) };
             let (ctx, code) = (calls[i].ctx, calls[i].code);
             let (tier, func) = (calls[i].tier, calls[i].func);
-            let sites = self.sites.of(&self.program, tier, func)?;
+            let sites = self.sites.of(&self.program, tier, FuncId(func as u32))?;
             let reason = self.run_activation(ctx, sites, code)?;
             self.count_call(w, ctx);
             match reason {

@@ -217,7 +217,7 @@ impl CtaRun {
     /// Lets code use the caches of the entry in its tier.
     pub(super) fn use_sites(&mut self) -> Result<(), Ended> {
         let program = Arc::clone(&self.program);
-        self.ctx().sites = self.sites.of(&program, self.tier, program.entry().idx())?;
+        self.ctx().sites = self.sites.of(&program, self.tier, program.entry())?;
         Ok(())
     }
 
@@ -759,7 +759,7 @@ impl Drop for CtaRun {
 /// The code of the entry.
 pub(super) fn entry_code(program: &Program, tier: Tier) -> Result<&Code, Ended> {
     let codes = program.codes(tier)?;
-    codes[program.entry().idx()].as_ref().ok_or_else(|| Ended::bug("the entry has no code"))
+    codes.get(program.entry()).ok_or_else(|| Ended::bug("the entry has no code"))
 }
 
 /// The lanes of a warp with so many threads left for it.

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use handloom_ir::simt::FuncId;
+
 use super::cta::{CtaRun, address, entry_code};
 use crate::grid::Ended;
 use crate::run::Tier;
@@ -43,7 +45,7 @@ impl CtaRun {
         self.obtain(Tier::Careful)?;
         let program = Arc::clone(&self.program);
         let func = self.host().warps[w].calls[i].func;
-        let Some(code) = &program.codes(Tier::Careful)?[func] else {
+        let Some(code) = program.codes(Tier::Careful)?.get(FuncId(func as u32)) else {
             return Err(Ended::bug("a call lost its code"));
         };
         let from = self.host().warps[w].calls[i].ctx;

@@ -77,7 +77,7 @@ fn set_reach(module: &Module, frames: &mut [FrameLayout]) {
         terms.filter_map(direct).collect()
     };
     let mut seen = vec![Seen::Not; frames.len()];
-    for root in 0..frames.len() {
+    for root in (0..frames.len()).filter(|f| !module.funcs[*f].blocks.is_empty()) {
         let mut work = if seen[root] == Seen::Not { vec![(root, callees(root), 0)] } else { vec![] };
         seen[root] = if seen[root] == Seen::Not { Seen::Open } else { seen[root] };
         while let Some((f, rest, i)) = work.last_mut() {

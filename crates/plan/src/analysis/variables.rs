@@ -52,7 +52,8 @@ pub fn traces_of_addresses(f: &Function) -> Vec<Vec<Trace>> {
 fn at_starts(f: &Function) -> Vec<Option<Vec<Trace>>> {
     let mut starts = vec![None; f.blocks.len()];
     // What nobody writes is zero.
-    starts[0] = Some(vec![Trace::None; f.regs.len()]);
+    let Some(first) = starts.first_mut() else { return starts };
+    *first = Some(vec![Trace::None; f.regs.len()]);
     let mut work = vec![0];
     while let Some(b) = work.pop() {
         let Some(mut now) = starts[b].clone() else { continue };
