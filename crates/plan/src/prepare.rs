@@ -1,6 +1,6 @@
 //! Brings a function into the form that emission wants.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use handloom_ir::simt::{Block, BlockId, Function, Inst, Op, Pure, Reg, Term, Val};
 
@@ -9,30 +9,37 @@ use crate::analysis::n_definitions;
 /// The function with one back edge for each loop header, so that lanes that went different ways in a loop's body meet before the next iteration. Positions of blocks change; the order stays.
 pub fn single_latches(f: &Function) -> Function {
     let mut f = f.clone();
-    let mut header = 0;
-    while header < f.blocks.len() {
-        let latches: Vec<usize> = (header..f.blocks.len())
-            .filter(|&b| f.blocks[b].term.successors().contains(&BlockId(header as u32)))
-            .collect();
-        let branch_twice = |b: usize| f.blocks[b].term.successors().iter().filter(|s| s.idx() == header).count() > 1;
-        if latches.len() > 1 || latches.iter().any(|&b| branch_twice(b)) {
-            insert_latch(&mut f, header, &latches);
+    // The blocks that lead back to each header, in ascending order, one that does so twice as two.
+    let mut latches: Vec<Vec<usize>> = vec![Vec::new(); f.blocks.len()];
+    for (b, block) in f.blocks.iter().enumerate() {
+        block.term.successors().iter().filter(|s| s.idx() <= b).for_each(|s| latches[s.idx()].push(b));
+    }
+    let several = |h: &usize| latches[*h].len() > 1;
+    // Headers with the last block that leads to them, in the order of the new blocks: those of inner loops first.
+    let mut added: Vec<(usize, usize)> =
+        (0..f.blocks.len()).filter(several).filter_map(|h| Some((*latches[h].last()?, h))).collect();
+    if added.is_empty() {
+        return f;
+    }
+    added.sort_unstable_by_key(|&(last, h)| (last, std::cmp::Reverse(h)));
+    let moved = |b: usize| BlockId((b + added.partition_point(|(last, _)| *last < b)) as u32);
+    let latch_of: HashMap<usize, BlockId> =
+        added.iter().enumerate().map(|(k, &(last, h))| (h, BlockId((last + 1 + k) as u32))).collect();
+    let mut blocks = Vec::with_capacity(f.blocks.len() + added.len());
+    let mut next = added.iter().peekable();
+    for (b, mut block) in f.blocks.into_iter().enumerate() {
+        block.term.map_successors(|s| match latch_of.get(&s.idx()) {
+            Some(latch) if s.idx() <= b => *latch,
+            _ => moved(s.idx()),
+        });
+        let span = block.term_span;
+        blocks.push(block);
+        while let Some((_, h)) = next.next_if(|(last, _)| *last == b) {
+            blocks.push(Block { insts: Vec::new(), term: Term::Jump(moved(*h)), term_span: span });
         }
-        header += 1;
     }
+    f.blocks = blocks;
     f
-}
-
-fn insert_latch(f: &mut Function, header: usize, latches: &[usize]) {
-    let last = latches[latches.len() - 1];
-    let at = last + 1;
-    let moved = |b: BlockId| if b.idx() >= at { BlockId(b.0 + 1) } else { b };
-    for (i, block) in f.blocks.iter_mut().enumerate() {
-        let to_latch = latches.contains(&i);
-        block.term.map_successors(|s| if to_latch && s.idx() == header { BlockId(at as u32) } else { moved(s) });
-    }
-    let span = f.blocks[last].term_span;
-    f.blocks.insert(at, Block { insts: Vec::new(), term: Term::Jump(BlockId(header as u32)), term_span: span });
 }
 
 /// Writes zero at the start to registers that are read on some path before they are written. Their homes hold what another call or CTA left there,

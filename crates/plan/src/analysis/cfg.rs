@@ -5,23 +5,39 @@ use handloom_ir::simt::{BlockId, Function};
 /// A set of small numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Set {
+    /// The number of words before the first of `words`: they are 0.
+    skipped: usize,
     words: Vec<u64>,
 }
 
 impl Set {
     /// An empty set for numbers below `n`.
     pub fn new(n: usize) -> Set {
-        Set { words: vec![0; n.div_ceil(64)] }
+        Set { skipped: 0, words: vec![0; n.div_ceil(64)] }
+    }
+
+    /// A set with these members, in room for them alone: nothing outside of the first and the last of them can be added.
+    pub fn of(members: &[usize]) -> Set {
+        let first = members.iter().min().map_or(0, |m| m / 64);
+        let end = members.iter().max().map_or(0, |m| m / 64 + 1);
+        let mut set = Set { skipped: first, words: vec![0; end - first] };
+        members.iter().for_each(|m| set.words[m / 64 - first] |= 1 << (m % 64));
+        set
     }
 
     /// Whether `i` is in it.
     pub fn has(&self, i: usize) -> bool {
-        self.words[i / 64] >> (i % 64) & 1 == 1
+        self.words.get((i / 64).wrapping_sub(self.skipped)).is_some_and(|w| w >> (i % 64) & 1 == 1)
+    }
+
+    /// The number of members.
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
     /// Adds `i`; tells whether it was new.
     pub fn add(&mut self, i: usize) -> bool {
-        let w = &mut self.words[i / 64];
+        let w = &mut self.words[i / 64 - self.skipped];
         let new = *w >> (i % 64) & 1 == 0;
         *w |= 1 << (i % 64);
         new
@@ -29,13 +45,13 @@ impl Set {
 
     /// Removes `i`.
     pub fn remove(&mut self, i: usize) {
-        self.words[i / 64] &= !(1 << (i % 64));
+        self.words[i / 64 - self.skipped] &= !(1 << (i % 64));
     }
 
     /// Adds all of `other`; tells whether anything was new.
     pub fn union(&mut self, other: &Set) -> bool {
         let mut changed = false;
-        for (a, b) in self.words.iter_mut().zip(&other.words) {
+        for (a, b) in self.words[other.skipped - self.skipped..].iter_mut().zip(&other.words) {
             changed |= *b & !*a != 0;
             *a |= *b;
         }
@@ -44,7 +60,7 @@ impl Set {
 
     /// The members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.words.iter().enumerate().flat_map(|(i, &w)| {
+        self.words.iter().enumerate().flat_map(move |(i, &w)| {
             let mut w = w;
             std::iter::from_fn(move || {
                 if w == 0 {
@@ -52,9 +68,15 @@ impl Set {
                 }
                 let bit = w.trailing_zeros() as usize;
                 w &= w - 1;
-                Some(i * 64 + bit)
+                Some((self.skipped + i) * 64 + bit)
             })
         })
+    }
+
+    /// The greatest member.
+    pub fn last(&self) -> Option<usize> {
+        let i = self.words.iter().rposition(|w| *w != 0)?;
+        Some((self.skipped + i) * 64 + self.words[i].ilog2() as usize)
     }
 
     /// Whether it has no member.
@@ -78,6 +100,10 @@ pub struct Cfg {
     pub loop_of: Vec<Option<usize>>,
     /// Bodies of natural loops by header (headers included).
     pub loops: Vec<(usize, Set)>,
+    /// For each header the place of its loop in `loops`.
+    loop_at: Vec<Option<usize>>,
+    /// For each block its place in a walk of the dominator tree, and where the walk has left what it dominates.
+    walk: Vec<(usize, usize)>,
 }
 
 impl Cfg {
@@ -89,28 +115,64 @@ impl Cfg {
         let mut preds = vec![Vec::new(); n];
         for (i, ss) in succs.iter().enumerate() {
             for &s in ss {
-                if !preds[s].contains(&i) {
+                if preds[s].last() != Some(&i) {
                     preds[s].push(i);
                 }
             }
         }
         let idom = dominators(n, &preds);
         let ipdom = post_dominators(n, &succs, &preds);
-        let (loops, loop_of) = natural_loops(n, &succs, &preds, &idom);
-        Cfg { succs, preds, idom, ipdom, loop_of, loops }
+        let walk = walk_of(&idom);
+        let mut cfg =
+            Cfg { succs, preds, idom, ipdom, loop_of: Vec::new(), loops: Vec::new(), loop_at: vec![None; n], walk };
+        (cfg.loops, cfg.loop_of) = cfg.natural_loops();
+        cfg.loops.iter().enumerate().for_each(|(i, (h, _))| cfg.loop_at[*h] = Some(i));
+        cfg
     }
 
     /// Whether `a` dominates `b`.
-    pub fn dominates(&self, a: usize, mut b: usize) -> bool {
-        loop {
-            if a == b {
-                return true;
+    pub fn dominates(&self, a: usize, b: usize) -> bool {
+        let (from, to) = self.walk[a];
+        (from..to).contains(&self.walk[b].0)
+    }
+
+    /// Bodies of natural loops, and for each block the header of the innermost one around it.
+    fn natural_loops(&self) -> Loops {
+        let n = self.succs.len();
+        let mut headers: Vec<usize> = Vec::new();
+        let mut latches: Vec<Vec<usize>> = vec![Vec::new(); n];
+        for (b, ss) in self.succs.iter().enumerate() {
+            for &h in ss.iter().filter(|h| self.dominates(**h, b)) {
+                if latches[h].is_empty() {
+                    headers.push(h);
+                }
+                latches[h].push(b);
             }
-            if b == 0 || self.idom[b] == b {
-                return false;
-            }
-            b = self.idom[b];
         }
+        let mut loops: Vec<(usize, Set)> = Vec::with_capacity(headers.len());
+        // The header in whose body a block was last seen.
+        let mut seen = vec![usize::MAX; n];
+        for h in headers {
+            let mut body = vec![h];
+            seen[h] = h;
+            let mut work = std::mem::take(&mut latches[h]);
+            while let Some(x) = work.pop() {
+                if std::mem::replace(&mut seen[x], h) != h {
+                    body.push(x);
+                    work.extend(&self.preds[x]);
+                }
+            }
+            loops.push((h, Set::of(&body)));
+        }
+        // Innermost: the smallest body that holds the block; bodies of nested loops are subsets.
+        let mut sized: Vec<(usize, usize)> = loops.iter().enumerate().map(|(i, (_, s))| (s.len(), i)).collect();
+        sized.sort_unstable();
+        let mut loop_of = vec![None; n];
+        for (_, i) in sized.into_iter().rev() {
+            let (h, body) = &loops[i];
+            body.iter().for_each(|b| loop_of[b] = Some(*h));
+        }
+        (loops, loop_of)
     }
 
     /// Blocks that lanes may execute between a branch at `b` and the block where they meet again (without that block).
@@ -132,15 +194,20 @@ impl Cfg {
         let entries = (0..self.succs.len()).any(|b| retreats(b).any(|&s| !self.dominates(s, b)));
         let latches = self.loops.iter().any(|(h, _)| self.preds[*h].iter().filter(|p| *p >= h).count() > 1);
         let apart = self.loops.iter().any(|(h, body)| {
-            let last = body.iter().max().unwrap_or(*h);
-            last - h + 1 != body.iter().count()
+            let last = body.last().unwrap_or(*h);
+            last - h + 1 != body.len()
         });
         entries || latches || apart
     }
 
+    /// Whether no loop is inside the one with this header.
+    pub fn is_innermost(&self, header: usize) -> bool {
+        self.body(header).is_some_and(|body| body.iter().all(|b| self.loop_of[b] == Some(header)))
+    }
+
     /// Body of the loop with this header, if it is one.
     pub fn body(&self, header: usize) -> Option<&Set> {
-        self.loops.iter().find(|(h, _)| *h == header).map(|(_, s)| s)
+        self.loop_at[header].map(|i| &self.loops[i].1)
     }
 }
 
@@ -247,46 +314,24 @@ fn post_dominators(n: usize, succs: &[Vec<usize>], preds: &[Vec<usize>]) -> Vec<
     (0..n).map(|b| if ipdom[b] < n { Some(ipdom[b]) } else { None }).collect()
 }
 
-type Loops = (Vec<(usize, Set)>, Vec<Option<usize>>);
-
-fn natural_loops(n: usize, succs: &[Vec<usize>], preds: &[Vec<usize>], idom: &[usize]) -> Loops {
-    let dominates = |a: usize, mut b: usize| loop {
-        if a == b {
-            return true;
-        }
-        if b == 0 || idom[b] == b {
-            return false;
-        }
-        b = idom[b];
-    };
-    let mut loops: Vec<(usize, Set)> = Vec::new();
-    for (b, ss) in succs.iter().enumerate() {
-        for &h in ss {
-            if !dominates(h, b) {
-                continue;
-            }
-            let idx = loops.iter().position(|(x, _)| *x == h).unwrap_or_else(|| {
-                let mut s = Set::new(n);
-                s.add(h);
-                loops.push((h, s));
-                loops.len() - 1
-            });
-            let body = &mut loops[idx].1;
-            let mut work = vec![b];
-            while let Some(x) = work.pop() {
-                if body.add(x) {
-                    work.extend(&preds[x]);
-                }
-            }
-        }
+/// For each block its place in a walk of the dominator tree that comes to a block before all that it dominates, and the place behind these.
+/// (An immediate dominator has a smaller number than its block.)
+fn walk_of(idom: &[usize]) -> Vec<(usize, usize)> {
+    let mut size = vec![1; idom.len()];
+    for b in (0..idom.len()).rev().filter(|b| idom[*b] != *b) {
+        size[idom[b]] += size[b];
     }
-    // Innermost: the smallest body that holds the block; bodies of nested loops are subsets.
-    let size = |s: &Set| s.iter().count();
-    let mut sized: Vec<(usize, usize)> = loops.iter().enumerate().map(|(i, (_, s))| (size(s), i)).collect();
-    sized.sort_unstable();
-    let mut loop_of = vec![None; n];
-    for (b, of) in loop_of.iter_mut().enumerate() {
-        *of = sized.iter().find(|(_, i)| loops[*i].1.has(b)).map(|(_, i)| loops[*i].0);
+    let mut walk = vec![(0, 0); idom.len()];
+    // Where the next block that a block dominates comes, and at last the next one that none does.
+    let (mut next, mut next_root) = (vec![0; idom.len()], 0);
+    for b in 0..idom.len() {
+        let place = if idom[b] == b { &mut next_root } else { &mut next[idom[b]] };
+        let from = *place;
+        *place += size[b];
+        walk[b] = (from, from + size[b]);
+        next[b] = from + 1;
     }
-    (loops, loop_of)
+    walk
 }
+
+type Loops = (Vec<(usize, Set)>, Vec<Option<usize>>);

@@ -370,6 +370,8 @@ impl Facts {
     /// Finds branches that diverge and what follows from them; tells whether anything changed.
     fn divergence(&mut self, f: &Function, defs: &Defs) -> bool {
         let mut changed = false;
+        // Registers of which it is still to be found that lanes that parted differ in them.
+        let mut open = None;
         for b in 0..f.blocks.len() {
             if self.diverges[b] {
                 continue;
@@ -380,11 +382,9 @@ impl Facts {
             }
             self.diverges[b] = true;
             changed = true;
-        }
-        for b in 0..f.blocks.len() {
-            if self.diverges[b] {
-                changed |= self.spread(b, defs);
-            }
+            // Once: what it does depends on the graph alone.
+            let open = open.get_or_insert_with(|| self.may_differ(defs));
+            self.spread(b, defs, open);
         }
         // Lanes that part at a block only part of them executes stay apart while some wait: what is written there may differ.
         for b in (0..f.blocks.len()).filter(|b| self.may_part(*b, defs)).collect::<Vec<_>>() {
@@ -436,42 +436,48 @@ impl Facts {
     }
 
     /// What a diverging branch at `b` does: its region is executed in part, and registers that differ by path or by iteration vary.
-    fn spread(&mut self, b: usize, defs: &Defs) -> bool {
+    /// Only those of `open` may do so; the ones that do are taken out of it.
+    fn spread(&mut self, b: usize, defs: &Defs, open: &mut Vec<usize>) {
         let region = self.cfg.region(b);
-        let mut changed = self.masked.union(&region);
+        self.masked.union(&region);
         // The region must end before lanes look at the block where they meet.
-        if self.cfg.ipdom[b].is_some_and(|j| region.iter().any(|x| x >= j)) && !self.is_irreducible {
-            self.is_irreducible = true;
-            changed = true;
+        self.is_irreducible |= self.cfg.ipdom[b].is_some_and(|j| region.last() >= Some(j));
+        if open.is_empty() {
+            return;
         }
-        for (join, out_of) in self.joins(b) {
-            let live: Vec<usize> = self.live.entry[join].iter().collect();
-            for r in live {
-                if self.class[r] == Class::Varying {
-                    continue;
+        for (join, out_of) in Self::joins(&self.cfg, b) {
+            let live = &self.live.entry[join];
+            let class = &mut self.class;
+            open.retain(|&r| {
+                let by_path = || !defs.single[r] && defs.blocks[r].iter().any(|d| region.has(*d) || *d == b);
+                let by_time = || out_of.is_some_and(|body| defs.blocks[r].iter().any(|d| body.has(*d)));
+                let differs = live.has(r) && (by_path() || by_time());
+                if differs {
+                    class[r] = Class::Varying;
                 }
-                let by_path = !defs.single[r] && defs.blocks[r].iter().any(|d| region.has(*d) || *d == b);
-                let by_time = out_of.as_ref().is_some_and(|body| defs.blocks[r].iter().any(|d| body.has(*d)));
-                if by_path || by_time {
-                    self.class[r] = Class::Varying;
-                    changed = true;
-                }
-            }
+                !differs
+            });
         }
-        changed
+    }
+
+    /// Registers that lanes may differ in once they part: those not known to vary that are written in several places or in a loop.
+    fn may_differ(&self, defs: &Defs) -> Vec<usize> {
+        let in_loop = |r: &usize| defs.blocks[*r].iter().any(|d| self.cfg.loop_of[*d].is_some());
+        let may_differ = |r: &usize| self.class[*r] != Class::Varying && (!defs.single[*r] || in_loop(r));
+        (0..self.class.len()).filter(may_differ).collect()
     }
 
     /// Blocks where lanes that parted at `b` meet on different paths. With the loop they left at different times, if so.
-    fn joins(&self, b: usize) -> Vec<(usize, Option<Set>)> {
-        let n = self.cfg.succs.len();
+    fn joins(cfg: &Cfg, b: usize) -> Vec<(usize, Option<&Set>)> {
+        let n = cfg.succs.len();
         let mut label: Vec<Option<usize>> = vec![None; n];
-        let mut found: Vec<usize> = Vec::new();
-        let stop = self.cfg.ipdom[b];
+        let (mut found, mut is_found) = (Vec::new(), Set::new(n));
+        let stop = cfg.ipdom[b];
         let mut work: Vec<usize> = Vec::new();
-        for &s in &self.cfg.succs[b] {
+        for &s in &cfg.succs[b] {
             match label[s] {
                 None => label[s] = Some(s),
-                Some(x) if x != s => found.push(s),
+                Some(x) if x != s && is_found.add(s) => found.push(s),
                 Some(_) => {}
             }
             work.push(s);
@@ -481,28 +487,31 @@ impl Facts {
                 continue;
             }
             let l = label[x];
-            for &t in &self.cfg.succs[x] {
+            for &t in &cfg.succs[x] {
                 if label[t].is_none() {
                     label[t] = l;
                     work.push(t);
                 } else if label[t] != l && label[t] != Some(t) {
                     label[t] = Some(t);
-                    found.push(t);
+                    if is_found.add(t) {
+                        found.push(t);
+                    }
                     work.push(t);
-                } else if label[t] != l && !found.contains(&t) {
+                } else if label[t] != l && is_found.add(t) {
                     // Its own label: a successor of `b` reached from another path too.
                     found.push(t);
                     work.push(t);
                 }
             }
         }
+        let around: Vec<&(usize, Set)> = cfg.loops.iter().filter(|(_, body)| body.has(b)).collect();
         found
             .into_iter()
             .map(|t| {
                 // The outermost loop around `b` that does not hold the join.
-                let left = self.cfg.loops.iter().filter(|(_, body)| body.has(b) && !body.has(t));
-                let outer = left.max_by_key(|(_, body)| body.iter().count());
-                (t, outer.map(|(_, body)| body.clone()))
+                let left = around.iter().filter(|(_, body)| !body.has(t));
+                let outer = left.max_by_key(|(_, body)| body.len());
+                (t, outer.map(|(_, body)| body))
             })
             .collect()
     }
