@@ -165,7 +165,6 @@ fn grows_with_its_text(stage: Stage, tier: Tier, n: usize) {
     let mut wrong = Vec::new();
     for kind in KINDS {
         let [short, long] = [n, 4 * n].map(|n| took(&text(kind, n), tier, stage));
-        println!("{}: {short:?} {long:?} {:.1}", kind.name, long.as_secs_f64() / short.as_secs_f64());
         if long > 6 * short {
             wrong.push(format!("{}: {short:?} for {n} turns, {long:?} for four times as many", kind.name));
         }
