@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use cranelift_codegen::ir as clif;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CompiledCode, Context};
@@ -13,6 +14,7 @@ use handloom_plan::host::{Architecture, Feature, Host};
 use handloom_plan::packs::Strategy;
 use handloom_plan::{Options, Plan};
 
+use crate::blocks::keep_order;
 use crate::emit::{POOL_BYTES, emit};
 use crate::failure::Failure;
 use crate::load::Code;
@@ -35,10 +37,42 @@ pub enum Stage {
 /// # Errors
 /// The host lacks what code needs, the function is too large, or a fault of ours.
 pub fn compile(func: &Function, options: &Options) -> Result<Code, Failure> {
-    let isa = target(&options.host)?;
+    // Before anything is done for a host that there is no code for.
+    target(&options.host, Allocator::Backtracking)?;
     let (mut cx, tables) = emit(&Strategy::new(&Plan::new(func, options)));
-    let compiled = finish(&func.name, &mut cx, &isa)?;
+    let compiled = finish(&func.name, &mut cx, &options.host)?;
     Code::load(compiled, tables, pool())
+}
+
+/// How Cranelift gives registers of the host to values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Allocator {
+    /// It takes the whole function into account, and takes decisions back.
+    Backtracking,
+    /// Instruction by instruction, from the last to the first.
+    SinglePass,
+}
+
+/// Instructions of Cranelift IR from which registers are given in a single pass.
+///
+/// The longest kernel of the corpus, an attention of Triton, has 239,000, and a kernel keeps the better code if it can. A megabyte of text has 400,000 to
+/// 3,000,000: of 18 such texts backtracking takes 5 to more than 60 s, since ranges of values that are kept in order for each register
+/// of the host grow with the text, and a single pass with what is around it 2 to 8.
+const LONG: usize = 300_000;
+
+impl Allocator {
+    /// The allocator for a function.
+    fn of(func: &clif::Function) -> Allocator {
+        if func.dfg.num_insts() < LONG { Allocator::Backtracking } else { Allocator::SinglePass }
+    }
+
+    /// Cranelift's name for it.
+    fn name(self) -> &'static str {
+        match self {
+            Allocator::Backtracking => "backtracking",
+            Allocator::SinglePass => "single_pass",
+        }
+    }
 }
 
 /// The text of a stage. Only [`Stage::Asm`] needs a host that there is code for, and depends on its features.
@@ -50,13 +84,21 @@ pub fn print(func: &Function, options: &Options, stage: Stage) -> Result<String,
     let packs = Strategy::new(&plan);
     match stage {
         Stage::Plan => Ok(packs.to_string()),
-        Stage::Clif => Ok(emit(&packs).0.func.display().to_string()),
+        Stage::Clif => {
+            let clif = emit(&packs).0.func;
+            let mut text = clif.display().to_string();
+            // What is usual is not said.
+            if Allocator::of(&clif) == Allocator::SinglePass {
+                text += &format!("; {} instructions: registers are given in a single pass\n", clif.dfg.num_insts());
+            }
+            Ok(text)
+        }
         Stage::Tables => Ok(format!("{:#?}\n", emit(&packs).1)),
         Stage::Asm => {
-            let isa = target(&options.host)?;
+            target(&options.host, Allocator::Backtracking)?;
             let (mut cx, _) = emit(&packs);
             cx.set_disasm(true);
-            let compiled = finish(&func.name, &mut cx, &isa)?;
+            let compiled = finish(&func.name, &mut cx, &options.host)?;
             Ok(compiled.vcode.clone().unwrap_or_default())
         }
     }
@@ -74,24 +116,30 @@ pub fn lines(func: &Function, options: &Options, stage: Stage) -> Result<Vec<Lin
     Ok(text.lines().map(|l| Line { span: Span::NONE, text: l.to_owned() }).collect())
 }
 
-fn finish<'c>(name: &str, cx: &'c mut Context, isa: &OwnedTargetIsa) -> Result<&'c CompiledCode, Failure> {
+fn finish<'c>(name: &str, cx: &'c mut Context, host: &Host) -> Result<&'c CompiledCode, Failure> {
+    let allocator = Allocator::of(&cx.func);
+    if allocator == Allocator::SinglePass {
+        keep_order(&mut cx.func);
+    }
+    let isa = target(host, allocator)?;
     let mut control = cranelift_codegen::control::ControlPlane::default();
     cx.compile(isa.as_ref(), &mut control).map_err(|e| Failure::of(name, &e.inner, || e.func.display().to_string()))
 }
 
-/// The instruction set of a host. That of the first one that is asked for, mostly the only one, is kept.
-fn target(host: &Host) -> Result<OwnedTargetIsa, Failure> {
-    static FIRST: OnceLock<(Host, Result<OwnedTargetIsa, Failure>)> = OnceLock::new();
-    let (first, isa) = FIRST.get_or_init(|| (*host, make_target(host)));
-    if first == host { isa.clone() } else { make_target(host) }
+/// The instruction set of a host, with an allocator. Those of the first host that is asked for, mostly the only one, are kept.
+fn target(host: &Host, allocator: Allocator) -> Result<OwnedTargetIsa, Failure> {
+    type Kept = OnceLock<(Host, Result<OwnedTargetIsa, Failure>)>;
+    static FIRST: [Kept; 2] = [const { OnceLock::new() }; 2];
+    let (first, isa) = FIRST[allocator as usize].get_or_init(|| (*host, make_target(host, allocator)));
+    if first == host { isa.clone() } else { make_target(host, allocator) }
 }
 
-fn make_target(host: &Host) -> Result<OwnedTargetIsa, Failure> {
+fn make_target(host: &Host, allocator: Allocator) -> Result<OwnedTargetIsa, Failure> {
     let mut flags = settings::builder();
     let verify = if cfg!(debug_assertions) { "true" } else { "false" };
     for (name, value) in [
         ("opt_level", "none"),
-        ("regalloc_algorithm", "backtracking"),
+        ("regalloc_algorithm", allocator.name()),
         ("enable_verifier", verify),
         ("unwind_info", "false"),
     ] {
@@ -120,7 +168,7 @@ fn make_target(host: &Host) -> Result<OwnedTargetIsa, Failure> {
 /// # Errors
 /// There is no code for the host.
 pub fn settings_of(host: &Host) -> Result<Vec<String>, Failure> {
-    Ok(target(host)?.isa_flags().iter().map(ToString::to_string).collect())
+    Ok(target(host, Allocator::Backtracking)?.isa_flags().iter().map(ToString::to_string).collect())
 }
 
 /// The setting of Cranelift that says that the host has a feature; `None` for what it does not ask for.

@@ -7,6 +7,7 @@
 //! Invariants: emitted code reads and writes device memory only behind a bounds check; a register has one home;
 //! `unsafe` is in the loader only.
 
+mod blocks;
 mod compile;
 mod emit;
 mod failure;

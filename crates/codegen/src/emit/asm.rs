@@ -4,13 +4,13 @@
 //! files add to it: vectors in another order ([`super::vectors`]), value ops ([`super::ops`]), registers as lanes ([`super::value`]), device memory
 //! ([`super::device`]), what is known of predicates ([`super::full::branch`]). None of them asks anything of a file above it.
 
-use std::collections::HashMap;
 use std::mem::offset_of;
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{AbiParam, Endianness, InstBuilder, MemFlagsData, Signature, Value, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
+use handloom_diag::hash::FastMap;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::host::Architecture;
@@ -43,7 +43,7 @@ pub(crate) struct Asm<'b> {
     /// What was made once.
     pub(crate) line: Line,
     /// Vectors that were put in another order, with those they were made of.
-    pub(crate) turned: HashMap<Vec<Value>, Vec<Value>>,
+    pub(crate) turned: FastMap<Vec<Value>, Vec<Value>>,
     /// The signature of routines.
     sig: clif::SigRef,
     /// The kind of host.
@@ -67,7 +67,7 @@ impl<'b> Asm<'b> {
         routine.returns.push(AbiParam::new(types::I64));
         let sig = b.import_signature(routine);
         let [cta, pool_ptr] = params;
-        Asm { b, cta, pool_ptr, warp, line: Line::default(), turned: HashMap::new(), sig, architecture }
+        Asm { b, cta, pool_ptr, warp, line: Line::default(), turned: FastMap::default(), sig, architecture }
     }
 }
 

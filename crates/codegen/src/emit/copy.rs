@@ -5,11 +5,12 @@
 //! - Homes are written at the end of a block, after all of its side effects, and read at first use.
 //! - Where code parts, each way goes on with a [`struct@Copy`] of its own; nothing is put back by hand.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, SourceLoc, Value};
+use handloom_diag::hash::{FastMap, FastSet};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::Plan;
@@ -30,17 +31,17 @@ pub(crate) struct Copy {
     /// Lanes of a masked copy; none in a full one.
     pub(crate) mask: Option<Value>,
     /// Values of registers.
-    pub(crate) reps: HashMap<Reg, Rep>,
+    pub(crate) reps: FastMap<Reg, Rep>,
     /// Registers that were written, and not to their homes yet.
-    pub(crate) written: Vec<Reg>,
+    pub(crate) written: BTreeSet<Reg>,
     /// Loose registers that were made canonical.
-    pub(crate) cleaned: HashSet<Reg>,
+    pub(crate) cleaned: FastSet<Reg>,
     /// Values that blocks before this one, of the same chain, hold in registers of the host.
-    pub(crate) held: Vec<(Reg, Rep)>,
+    pub(crate) held: BTreeMap<Reg, Rep>,
     /// Registers whose value is in their row, in a masked copy.
-    pub(crate) in_row: HashSet<Reg>,
+    pub(crate) in_row: FastSet<Reg>,
     /// Addresses whose accesses in this block were tested together.
-    pub(crate) verified: HashMap<Reg, Verified>,
+    pub(crate) verified: FastMap<Reg, Verified>,
     /// Scratch rows that the instruction being emitted has taken.
     pub(crate) n_scratch_used: u32,
 }
@@ -72,7 +73,7 @@ pub(crate) struct Code {
     /// The end of the chain of prologues.
     pub(crate) idle: clif::Block,
     /// Where a full copy is given up, for each block that is.
-    pub(crate) given_up: HashMap<usize, clif::Block>,
+    pub(crate) given_up: FastMap<usize, clif::Block>,
 }
 
 /// One copy being emitted: how it is said, what was decided, where it goes, and what is known.
@@ -198,7 +199,7 @@ impl Emit<'_, '_> {
             (_, rep) => rep,
         };
         self.copy.reps.insert(r, rep);
-        self.copy.written.push(r);
+        self.copy.written.insert(r);
         self.copy.verified.remove(&r);
     }
 
@@ -207,8 +208,8 @@ impl Emit<'_, '_> {
         self.copy.reps.remove(&r);
         self.copy.cleaned.remove(&r);
         self.copy.verified.remove(&r);
-        self.copy.written.retain(|written| *written != r);
-        self.copy.held.retain(|(held, _)| *held != r);
+        self.copy.written.remove(&r);
+        self.copy.held.remove(&r);
     }
 
     /// Sets a register to what all lanes of a full copy read, or were told by a routine. Rows become scalars where the analysis promised lanes
@@ -278,10 +279,7 @@ impl Emit<'_, '_> {
 
     /// Writes back what lives on after block `b`.
     pub(crate) fn write_back(&mut self, b: usize) {
-        let mut regs = std::mem::take(&mut self.copy.written);
-        regs.sort_unstable();
-        regs.dedup();
-        for r in regs {
+        for r in std::mem::take(&mut self.copy.written) {
             if self.plan.facts.live.exit[b].has(r.idx())
                 && let Some(rep) = self.copy.reps.get(&r).cloned()
             {

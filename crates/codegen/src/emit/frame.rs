@@ -8,10 +8,10 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, UserFuncName, types};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use handloom_diag::hash::FastMap;
 use handloom_plan::abi::*;
 use handloom_plan::host::{CallConvention, Host};
 use handloom_plan::packs::Strategy;
-use std::collections::HashMap;
 
 use crate::emit::asm::{Asm, FULL};
 use crate::emit::copy::{Code, Copy, Emit};
@@ -55,7 +55,8 @@ pub(crate) fn emit(packs: &Strategy<'_>) -> (Context, Tables) {
     let prologue = plan.func.blocks.iter().map(|_| b.create_block()).collect();
     let params = [b.block_params(entry)[0], b.block_params(entry)[1]];
     let mut asm = Asm::new(b, plan.options.host.architecture, calls, params, warp);
-    let mut code = Code { tables: packs.tables(), full, prologue, dispatch, advance, idle, given_up: HashMap::new() };
+    let mut code =
+        Code { tables: packs.tables(), full, prologue, dispatch, advance, idle, given_up: FastMap::default() };
     let mut cx = Emit { asm: &mut asm, plan, packs, code: &mut code, copy: Copy::full() };
     run(&mut cx, entry);
     asm.b.finalize(frontend(calls));

@@ -4,10 +4,9 @@
 //! to: each block of the line is reached only from the one before. What is made on the line serves all that is emitted later in the same copy, side
 //! blocks too: those branch off the line after it.
 
-use std::collections::HashMap;
-
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::Value;
+use handloom_diag::hash::FastMap;
 use handloom_ir::types::Ty;
 
 /// What tells values apart.
@@ -25,17 +24,25 @@ pub(crate) enum Key {
     Spread(Value, i64, Ty),
 }
 
+impl Key {
+    /// Whether the values are vectors of the host.
+    fn is_vector(self) -> bool {
+        matches!(self, Key::Vector(..) | Key::Spread(..))
+    }
+}
+
 /// Values of the line.
 #[derive(Clone, Default)]
 pub(crate) struct Line {
     at: Option<clif::Block>,
-    made: HashMap<Key, Vec<Value>>,
+    scalars: FastMap<Key, Vec<Value>>,
+    vectors: FastMap<Key, Vec<Value>>,
 }
 
 impl Line {
     /// A line that begins at a block, with nothing made.
     pub(crate) fn beginning_at(block: Option<clif::Block>) -> Line {
-        Line { at: block, made: HashMap::new() }
+        Line { at: block, ..Line::default() }
     }
 
     /// The line goes on in a block that is reached from it.
@@ -57,16 +64,18 @@ impl Line {
 
     /// Forgets vectors.
     pub(crate) fn drop_vectors(&mut self) {
-        self.made.retain(|k, _| !matches!(k, Key::Vector(..) | Key::Spread(..)));
+        self.vectors = FastMap::default();
     }
 
     /// Values made before.
     pub(crate) fn made(&self, key: Key) -> Option<&[Value]> {
-        self.made.get(&key).map(Vec::as_slice)
+        let made = if key.is_vector() { &self.vectors } else { &self.scalars };
+        made.get(&key).map(Vec::as_slice)
     }
 
     /// Keeps values that were made on the line.
     pub(crate) fn keep(&mut self, key: Key, values: Vec<Value>) {
-        self.made.insert(key, values);
+        let made = if key.is_vector() { &mut self.vectors } else { &mut self.scalars };
+        made.insert(key, values);
     }
 }

@@ -6,33 +6,51 @@
 use handloom_ir::simt::{Inst, Op};
 use handloom_ir::types::StateSpace;
 
-use crate::packs::Strategy;
+use crate::plan::Plan;
 
 /// Packs done together.
 pub const TOGETHER: usize = 2;
 
 /// Steps from which a run is worth it: below, eight packs side by side fit the registers.
-const WORTH: usize = 4;
+const WORTH: u32 = 4;
 
-impl Strategy<'_> {
-    /// The end of a run that may begin at instruction `i` of block `b`, by what the instructions are. What their addresses are may end it
-    /// earlier.
-    pub fn run_end(&self, b: usize, i: usize) -> Option<usize> {
-        let insts = &self.plan.func.blocks[b].insts;
-        let mut stored = false;
-        let joins = |inst: &Inst| self.plan.access(inst).is_some_and(|a| a.may_join_run());
-        let fits = |inst: &Inst, stored: &mut bool| match inst.op {
-            Op::Cvta { space, .. } => space != StateSpace::SharedCluster,
-            Op::Pure(_) | Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => true,
-            Op::Load { .. } => !*stored && joins(inst),
-            Op::Store { .. } => {
-                *stored = true;
-                joins(inst)
-            }
-            _ => false,
-        };
-        let end = (i..insts.len()).find(|k| !fits(&insts[*k], &mut stored)).unwrap_or(insts.len());
-        let accesses = insts[i..end].iter().filter(|x| !x.op.is_value()).count();
-        (accesses >= 2 && end - i >= WORTH).then_some(end)
+/// By block and instruction: the end of a run that may begin there, 0 for none.
+pub(crate) fn run_ends(plan: &Plan) -> Vec<Vec<u32>> {
+    plan.func.blocks.iter().map(|block| run_ends_of(plan, &block.insts)).collect()
+}
+
+/// Of one block. From the last instruction to the first, so that each is looked at once however long its runs are.
+fn run_ends_of(plan: &Plan, insts: &[Inst]) -> Vec<u32> {
+    let n = insts.len() as u32;
+    let joins = |inst: &Inst| plan.access(inst).is_some_and(|a| a.may_join_run());
+    let fits = |inst: &Inst| match inst.op {
+        Op::Cvta { space, .. } => space != StateSpace::SharedCluster,
+        Op::Pure(_) | Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => true,
+        Op::Load { .. } | Op::Store { .. } => joins(inst),
+        _ => false,
+    };
+    // Of the instructions from the one looked at on: the first that fits no run, the first load, the first load after a store.
+    let (mut misfit, mut load, mut load_after_store) = (n, n, n);
+    // By instruction: how many accesses are before it.
+    let mut accesses = vec![0u32];
+    for inst in insts {
+        accesses.push(accesses[accesses.len() - 1] + u32::from(!inst.op.is_value()));
     }
+    let mut ends = vec![0; insts.len()];
+    for (i, inst) in insts.iter().enumerate().rev() {
+        let at = i as u32;
+        match inst.op {
+            _ if !fits(inst) => misfit = at,
+            Op::Load { .. } => {}
+            Op::Store { .. } => load_after_store = load,
+            _ => {}
+        }
+        if matches!(inst.op, Op::Load { .. }) {
+            load = at;
+        }
+        let end = misfit.min(load_after_store);
+        let is_worth_it = accesses[end as usize] - accesses[i] >= 2 && end - at >= WORTH;
+        ends[i] = if is_worth_it { end } else { 0 };
+    }
+    ends
 }

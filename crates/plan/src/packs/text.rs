@@ -6,6 +6,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use handloom_diag::Span;
+use handloom_diag::hash::FastSet;
 use handloom_ir::simt::text::Line;
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Term, Val, text};
 
@@ -131,12 +132,13 @@ impl Strategy<'_> {
             notes.push("diverges".into());
         }
         push(Span::NONE, format!("b{b}: {}", notes.join(", ")));
-        for test in self.incoming_addresses(b).into_iter().filter_map(|r| self.joint_text(b, 0, r)) {
+        for test in self.incoming_addresses(b).into_iter().filter_map(|(i, r)| self.joint_text(b, i, r)) {
             push(Span::NONE, test);
         }
         let mut run_end = 0;
+        let mut new = FastSet::default();
         for (i, inst) in block.insts.iter().enumerate() {
-            if let Some(test) = self.new_address(b, i).and_then(|r| self.joint_text(b, i, r)) {
+            if let Some(test) = self.new_address(b, i, &mut new).and_then(|r| self.joint_text(b, i, r)) {
                 push(inst.span, test);
             }
             if i >= run_end
@@ -180,18 +182,20 @@ impl Strategy<'_> {
         })
     }
 
-    /// An address that is first accessed at instruction `i`, was made in the block, and may be tested there.
-    fn new_address(&self, b: usize, i: usize) -> Option<Reg> {
-        let insts = &self.plan.func.blocks[b].insts;
-        let is_access = |inst: &Inst| matches!(inst.op, Op::Load { .. } | Op::Store { .. });
-        let Some(Val::Reg(r)) = insts[i].src.first().copied().filter(|_| is_access(&insts[i])) else { return None };
-        let made = insts[..i].iter().rposition(|x| x.dst.contains(&r))?;
-        let first = insts[made + 1..i].iter().all(|x| !is_access(x) || x.src.first() != Some(&Val::Reg(r)));
-        (first && self.may_test_at(b, i)).then_some(r)
+    /// An address that is first accessed at instruction `i`, was made in the block, and may be tested there. `new`: registers that the block made
+    /// before, and did not access since.
+    fn new_address(&self, b: usize, i: usize, new: &mut FastSet<Reg>) -> Option<Reg> {
+        let inst = &self.plan.func.blocks[b].insts[i];
+        let address = match inst.src.first() {
+            Some(Val::Reg(r)) if matches!(inst.op, Op::Load { .. } | Op::Store { .. }) => new.take(r),
+            _ => None,
+        };
+        new.extend(&inst.dst);
+        address.filter(|_| self.may_test_at(b, i))
     }
 
-    fn joint_text(&self, b: usize, from: usize, r: Reg) -> Option<String> {
-        let test = self.joint_test(b, from, r)?;
+    fn joint_text(&self, b: usize, i: usize, r: Reg) -> Option<String> {
+        let test = self.joint_test(b, i)?;
         let shape = self.plan.facts.class[r.idx()].shape().filter(|s| test.fits(s))?;
         Some(format!(
             "    ; joint test of {} accesses through v{}: bytes {} to {}, aligned to {}, {}",

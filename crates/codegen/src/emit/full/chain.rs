@@ -3,9 +3,7 @@
 //! A block that only one other block goes to is, in straight code, after that block: what the one made the other finds in registers of the host.
 //! Homes are then written where the tree of copies ends, where lanes part, and where a copy is given up.
 
-use std::collections::HashMap;
-
-use handloom_ir::simt::Reg;
+use handloom_diag::hash::FastMap;
 
 use crate::emit::copy::{Copy, Emit};
 use crate::emit::full::inst::full_inst;
@@ -52,10 +50,7 @@ fn go_full(cx: &mut Emit<'_, '_>, b: usize, target: usize) {
         jump_full(cx, b, target);
         return;
     }
-    let mut held: Vec<Reg> = cx.copy.written.clone();
-    held.sort_unstable();
-    held.dedup();
     let known = std::mem::take(&mut cx.copy);
-    let held = held.into_iter().filter_map(|r| Some((r, known.reps.get(&r)?.clone()))).collect();
-    full_copy(&mut cx.with(Copy { held, verified: HashMap::new(), ..known }), target);
+    let held = known.written.iter().filter_map(|r| Some((*r, known.reps.get(r)?.clone()))).collect();
+    full_copy(&mut cx.with(Copy { held, verified: FastMap::default(), ..known }), target);
 }

@@ -20,8 +20,8 @@ use crate::emit::value::Rep;
 
 /// Tests, at the start of block `b`, the addresses that it got from other blocks.
 pub(crate) fn verify_incoming(cx: &mut Emit<'_, '_>, b: usize) {
-    for r in cx.packs.incoming_addresses(b) {
-        verify_uses(cx, b, 0, r);
+    for (i, r) in cx.packs.incoming_addresses(b) {
+        verify_uses(cx, b, i, r);
     }
 }
 
@@ -33,8 +33,8 @@ pub(crate) fn verify_at(cx: &mut Emit<'_, '_>, b: usize, i: usize) {
     }
 }
 
-fn verify_uses(cx: &mut Emit<'_, '_>, b: usize, from: usize, r: Reg) {
-    let Some(uses) = cx.packs.joint_test(b, from, r) else { return };
+fn verify_uses(cx: &mut Emit<'_, '_>, b: usize, i: usize, r: Reg) {
+    let Some(uses) = cx.packs.joint_test(b, i) else { return };
     let Rep::Affine(s, base) = cx.rep(Val::Reg(r)) else { return };
     if !uses.fits(&s) {
         return;

@@ -4,9 +4,8 @@
 //! other lanes is done for two packs from its first load to its last store, then for the next two. All addresses of the run are tested first.
 //! Within a run no load is after a store, so lanes see memory as if they had gone side by side.
 
-use std::collections::HashMap;
-
 use cranelift_codegen::ir::Value;
+use handloom_diag::hash::{FastMap, FastSet};
 use handloom_ir::simt::*;
 use handloom_plan::ValueOp;
 use handloom_plan::analysis::shape::{self as shapes, Arg, Shape};
@@ -35,9 +34,9 @@ enum Step {
 pub(crate) fn full_run(cx: &mut Emit<'_, '_>, b: usize, i: usize) -> usize {
     let Some(end) = cx.packs.run_end(b, i) else { return i };
     let mut steps = Vec::new();
-    let mut pending: Vec<Reg> = Vec::new();
+    let mut pending: FastSet<Reg> = FastSet::default();
     // Registers that steps read as they are now.
-    let mut reads: Vec<Reg> = Vec::new();
+    let mut reads: FastSet<Reg> = FastSet::default();
     let mut k = i;
     while k < end {
         cx.set_loc(b, k);
@@ -70,7 +69,7 @@ pub(crate) fn full_run(cx: &mut Emit<'_, '_>, b: usize, i: usize) -> usize {
 }
 
 /// Takes instruction `k` into a run: `Some(None)` if it is done by scalars at once, `None` if it does not fit.
-fn step(cx: &mut Emit<'_, '_>, b: usize, k: usize, pending: &[Reg]) -> Option<Option<Step>> {
+fn step(cx: &mut Emit<'_, '_>, b: usize, k: usize, pending: &FastSet<Reg>) -> Option<Option<Step>> {
     let f = &cx.plan.func;
     let inst = &f.blocks[b].insts[k];
     let waits = |v: &Val| matches!(v, Val::Reg(r) if pending.contains(r));
@@ -132,12 +131,20 @@ fn is_scalar(cx: &mut Emit<'_, '_>, b: usize, k: usize) -> bool {
 fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
     let f = &cx.plan.func;
     let insts = &f.blocks[b].insts;
-    let mut done: HashMap<Reg, Vec<Value>> = HashMap::new();
-    let mut splats: HashMap<Val, Vec<Value>> = HashMap::new();
+    let mut done: FastMap<Reg, Vec<Value>> = FastMap::default();
+    let mut splats: FastMap<Val, Vec<Value>> = FastMap::default();
+    // Registers in the order in which they are first written.
     let mut order: Vec<Reg> = Vec::new();
+    let mut ordered: FastSet<Reg> = FastSet::default();
+    for step in steps {
+        let inst = match step {
+            Step::Pure { inst, .. } | Step::Load { inst, .. } | Step::Store { inst, .. } => *inst,
+        };
+        order.extend(insts[inst].dst.iter().filter(|d| ordered.insert(**d)));
+    }
     for first in (0..PACKS).step_by(TOGETHER) {
         // The latest value of each register in each pack of the group.
-        let mut now: HashMap<(Reg, usize), Vec<Value>> = HashMap::new();
+        let mut now: FastMap<(Reg, usize), Vec<Value>> = FastMap::default();
         for step in steps {
             for p in first..first + TOGETHER {
                 match step {
@@ -167,16 +174,6 @@ fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
                 }
             }
         }
-        for step in steps {
-            let inst = match step {
-                Step::Pure { inst, .. } | Step::Load { inst, .. } | Step::Store { inst, .. } => *inst,
-            };
-            for d in &insts[inst].dst {
-                if first == 0 && !order.contains(d) {
-                    order.push(*d);
-                }
-            }
-        }
         for d in &order {
             for p in first..first + TOGETHER {
                 if let Some(v) = now.get(&(*d, p)) {
@@ -201,8 +198,8 @@ fn step_pure(
     inst: &Inst,
     (v, way): (&ValueOp, Vector),
     p: usize,
-    now: &HashMap<(Reg, usize), Vec<Value>>,
-    splats: &mut HashMap<Val, Vec<Value>>,
+    now: &FastMap<(Reg, usize), Vec<Value>>,
+    splats: &mut FastMap<Val, Vec<Value>>,
 ) -> Vec<Value> {
     let mut packs = Vec::new();
     let mut scalars = Vec::new();
@@ -227,8 +224,8 @@ fn step_source(
     v: Val,
     p: usize,
     loose: bool,
-    now: &HashMap<(Reg, usize), Vec<Value>>,
-    splats: &mut HashMap<Val, Vec<Value>>,
+    now: &FastMap<(Reg, usize), Vec<Value>>,
+    splats: &mut FastMap<Val, Vec<Value>>,
 ) -> Vec<Value> {
     let ty = cx.ty(v);
     if let Val::Reg(r) = v

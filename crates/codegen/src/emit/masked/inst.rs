@@ -24,7 +24,7 @@ use crate::emit::ends::masked_bits;
 use crate::emit::exits::tell_dirty;
 use crate::emit::full::memory::access_all;
 use crate::emit::masked::memory::{Operand, begin_load, lanes_inline};
-use crate::emit::masked::pack_loop::{Deferred, flush_waiting};
+use crate::emit::masked::pack_loop::{Deferred, Waiting, flush_waiting};
 use crate::emit::masked::term::masked_term;
 use crate::emit::sreg::sreg_rep;
 use crate::emit::value::Rep;
@@ -37,7 +37,7 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
     cx.asm.end_line();
     let f = &cx.plan.func;
     let block = &f.blocks[b];
-    let mut waiting: Vec<Deferred> = Vec::new();
+    let mut waiting = Waiting::new(block);
     let mut synced = false;
     for (i, inst) in block.insts.iter().enumerate() {
         cx.set_loc(b, i);
@@ -57,7 +57,7 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
                     }
                     _ => None,
                 };
-                waiting.push(Deferred { inst: i, scalars, value_op, from: None });
+                waiting.push(Deferred { inst: i, scalars, value_op, from: None }, inst);
                 inst.dst.iter().for_each(|d| now_in_row(cx, *d));
             }
             // Neighbouring words are read in the loop, together with what is done to them.
@@ -72,16 +72,12 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
                 let address = (lanes_of(cx, inst.src[0]), cx.ty(inst.src[0]));
                 let mem = mem_op(cx, inst);
                 // What waits may still read the old value of the row that the routine would write.
-                let reads_old = waiting.iter().any(|w| {
-                    let other = &block.insts[w.inst];
-                    other.src.contains(&Val::Reg(inst.dst[0])) || other.dst.contains(&inst.dst[0])
-                });
-                if reads_old {
+                if waiting.touches(inst.dst[0]) {
                     flush_waiting(cx, b, &mut waiting, m, None);
                 }
                 let row = cx.row_offset(inst.dst[0]);
                 let from = begin_load(cx, inst, &mem, address, row, m);
-                waiting.push(Deferred { inst: i, scalars: vec![], value_op: None, from: Some(from) });
+                waiting.push(Deferred { inst: i, scalars: vec![], value_op: None, from: Some(from) }, inst);
                 inst.dst.iter().for_each(|d| now_in_row(cx, *d));
             }
             Deferral::Load | Deferral::Memory => {
@@ -135,7 +131,7 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
 /// The value of a register is in its row from here on.
 fn now_in_row(cx: &mut Emit<'_, '_>, r: Reg) {
     cx.copy.reps.remove(&r);
-    cx.copy.written.retain(|w| *w != r);
+    cx.copy.written.remove(&r);
     cx.copy.in_row.insert(r);
 }
 
@@ -344,11 +340,8 @@ fn masked_sync(cx: &mut Emit<'_, '_>, b: usize, inst: &Inst, m: Value) {
 
 /// Writes scalars that live on to their homes; into rows for the lanes of `m` only.
 fn masked_write_back(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
-    let mut regs = std::mem::take(&mut cx.copy.written);
-    regs.sort_unstable();
-    regs.dedup();
     let mut rows: Vec<(Reg, Rep)> = Vec::new();
-    for r in regs {
+    for r in std::mem::take(&mut cx.copy.written) {
         if !cx.plan.facts.live.exit[b].has(r.idx()) {
             continue;
         }

@@ -3,6 +3,7 @@
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
+use handloom_diag::hash::{FastMap, FastSet};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
@@ -43,6 +44,46 @@ impl Deferred {
     }
 }
 
+/// What waits in a block for the loop over packs.
+pub(crate) struct Waiting {
+    items: Vec<Deferred>,
+    /// Registers that those read or write.
+    touched: FastSet<Reg>,
+    /// By register: the last instruction of the block that reads it; its end is one after the last.
+    last_read: FastMap<Reg, usize>,
+}
+
+impl Waiting {
+    /// Nothing of a block.
+    pub(crate) fn new(block: &Block) -> Waiting {
+        let mut last_read = FastMap::default();
+        let ends = block.term.sources();
+        let reads = block.insts.iter().map(|inst| &inst.src).chain([&ends]).enumerate();
+        for (i, src) in reads {
+            last_read.extend(src.iter().filter_map(|v| match v {
+                Val::Reg(r) => Some((*r, i)),
+                Val::Imm(..) => None,
+            }));
+        }
+        Waiting { items: Vec::new(), touched: FastSet::default(), last_read }
+    }
+
+    /// One more waits.
+    pub(crate) fn push(&mut self, item: Deferred, inst: &Inst) {
+        let read = inst.src.iter().filter_map(|v| match v {
+            Val::Reg(r) => Some(*r),
+            Val::Imm(..) => None,
+        });
+        self.touched.extend(read.chain(inst.dst.iter().copied()));
+        self.items.push(item);
+    }
+
+    /// Whether any of those reads or writes a register.
+    pub(crate) fn touches(&self, r: Reg) -> bool {
+        self.touched.contains(&r)
+    }
+}
+
 /// A scalar operand prepared for the loop.
 enum Prepared {
     /// The vectors for every pack.
@@ -63,17 +104,33 @@ struct Turn {
     offset: Value,
     mask: Value,
     values: Vec<(Reg, Vec<Value>)>,
+    /// By register: the latest of its values.
+    latest: FastMap<Reg, usize>,
+}
+
+impl Turn {
+    /// A register has a new value.
+    fn set(&mut self, r: Reg, value: Vec<Value>) {
+        self.latest.insert(r, self.values.len());
+        self.values.push((r, value));
+    }
+
+    /// The value that a register got in this turn.
+    fn value(&self, r: Reg) -> Option<&[Value]> {
+        self.latest.get(&r).map(|k| self.values[*k].1.as_slice())
+    }
 }
 
 /// Does what waits. Returns the bits of `cond` if it was made in the last loop.
 pub(crate) fn flush_waiting(
     cx: &mut Emit<'_, '_>,
     b: usize,
-    waiting: &mut Vec<Deferred>,
+    waiting: &mut Waiting,
     m: Value,
     cond: Option<Reg>,
 ) -> Option<Value> {
-    let items = std::mem::take(waiting);
+    let items = std::mem::take(&mut waiting.items);
+    waiting.touched = FastSet::default();
     let mut bits = None;
     let mut i = 0;
     while i < items.len() {
@@ -90,7 +147,7 @@ pub(crate) fn flush_waiting(
         };
         let end = (i..items.len()).find(ends).unwrap_or(items.len());
         let wanted = if end == items.len() { cond } else { None };
-        bits = pack_loop(cx, b, &items[i..end], m, wanted);
+        bits = pack_loop(cx, b, &items[i..end], &waiting.last_read, m, wanted);
         i = end;
     }
     bits
@@ -126,17 +183,14 @@ fn eval_masked(cx: &mut Emit<'_, '_>, b: usize, item: &Deferred, m: Value) {
     cx.asm.routine(Routine::Eval, site, m, None, None);
 }
 
-/// Whether a register is read after instruction `i` of block `b`, or lives on.
-fn read_later(cx: &Emit<'_, '_>, b: usize, i: usize, r: Reg) -> bool {
-    if cx.plan.facts.live.exit[b].has(r.idx()) {
-        return true;
-    }
-    let block = &cx.plan.func.blocks[b];
-    let is = |v: &Val| *v == Val::Reg(r);
-    block.insts[i + 1..].iter().any(|x| x.src.iter().any(is)) || block.term.sources().iter().any(is)
-}
-
-fn pack_loop(cx: &mut Emit<'_, '_>, b: usize, items: &[Deferred], m: Value, cond: Option<Reg>) -> Option<Value> {
+fn pack_loop(
+    cx: &mut Emit<'_, '_>,
+    b: usize,
+    items: &[Deferred],
+    last_read: &FastMap<Reg, usize>,
+    m: Value,
+    cond: Option<Reg>,
+) -> Option<Value> {
     let f = &cx.plan.func;
     let block = &f.blocks[b];
     // Scalars for every turn.
@@ -175,22 +229,22 @@ fn pack_loop(cx: &mut Emit<'_, '_>, b: usize, items: &[Deferred], m: Value, cond
     let row64 = cx.asm.b.ins().iadd(row32, offset);
     let byte8 = cx.asm.b.ins().ishl_imm_s(index, 3);
     let word = cx.asm.b.ins().iadd(cx.asm.warp, byte8);
-    let mut turn = Turn { row32, row64, word, offset, mask, values: Vec::new() };
+    let mut turn = Turn { row32, row64, word, offset, mask, values: Vec::new(), latest: FastMap::default() };
     for (item, ready) in items.iter().zip(&prepared) {
         turn_inst(cx, &block.insts[item.inst], item, ready, &mut turn);
     }
     let last = items[items.len() - 1].inst;
-    let values = std::mem::take(&mut turn.values);
-    for (k, (r, v)) in values.iter().enumerate() {
-        // Only the last value of a register counts.
-        if values[k + 1..].iter().any(|x| x.0 == *r) || !read_later(cx, b, last, *r) {
+    for (k, (r, v)) in turn.values.iter().enumerate() {
+        // Only the last value of a register counts, and only if it is read later or lives on.
+        let read_later = last_read.get(r).is_some_and(|at| *at > last) || cx.plan.facts.live.exit[b].has(r.idx());
+        if turn.latest[r] != k || !read_later {
             continue;
         }
         let old = load_turn_row(cx, &turn, *r);
         let new = cx.asm.blend(turn.mask, v, &old);
         store_turn_row(cx, &turn, *r, &new);
     }
-    let made = cond.and_then(|c| values.iter().rev().find(|x| x.0 == c).map(|x| x.1[0]));
+    let made = cond.and_then(|c| turn.value(c).map(|x| x[0]));
     let acc_body = match made {
         Some(c) => {
             let both = cx.asm.b.ins().band(c, turn.mask);
@@ -235,8 +289,8 @@ fn turn_source(cx: &mut Emit<'_, '_>, v: Val, ready: Option<&Prepared>, turn: &T
             let first = cx.asm.b.ins().load(t, Asm::trusted(), turn.word, *at as i32);
             cx.asm.spread(first, *stride, ty)
         }
-        (None, Val::Reg(r)) => match turn.values.iter().rev().find(|x| x.0 == r) {
-            Some((_, v)) => v.clone(),
+        (None, Val::Reg(r)) => match turn.value(r) {
+            Some(v) => v.to_vec(),
             None => load_turn_row(cx, turn, r),
         },
         (None, Val::Imm(x, ty)) => {
@@ -275,9 +329,9 @@ fn turn_inst(cx: &mut Emit<'_, '_>, inst: &Inst, item: &Deferred, ready: &[Optio
             }
             let sources = Sources { vectors: &packs, scalars: &scalars };
             let (one, two) = value_op(cx, v, &Form::Packs { way: *way, n_packs: 1, sources });
-            turn.values.push((inst.dst[0], one));
+            turn.set(inst.dst[0], one);
             if let Some(d2) = inst.dst.get(1) {
-                turn.values.push((*d2, two));
+                turn.set(*d2, two);
             }
         }
         Op::Cvta { space, to_space } => {
@@ -291,13 +345,13 @@ fn turn_inst(cx: &mut Emit<'_, '_>, inst: &Inst, item: &Deferred, ready: &[Optio
             } else {
                 x
             };
-            turn.values.push((inst.dst[0], y));
+            turn.set(inst.dst[0], y);
         }
         Op::Load { .. } => {
             let Some(from) = item.from else { panic!("a load without its address") };
             let at = cx.asm.b.ins().iadd(from, turn.offset);
             let v = cx.asm.load_words(at);
-            turn.values.push((inst.dst[0], vec![v]));
+            turn.set(inst.dst[0], vec![v]);
         }
         Op::Sreg(s) => {
             let v = match sreg_way(s, &cx.plan.facts.shape) {
@@ -312,7 +366,7 @@ fn turn_inst(cx: &mut Emit<'_, '_>, inst: &Inst, item: &Deferred, ready: &[Optio
                 }
                 SregWay::Scalar | SregWay::Shaped(_) => panic!("{s:?} is a scalar"),
             };
-            turn.values.push((inst.dst[0], vec![v]));
+            turn.set(inst.dst[0], vec![v]);
         }
         other => panic!("{other:?} in a loop over packs"),
     }

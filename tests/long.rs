@@ -1,0 +1,183 @@
+//! Plans and Cranelift IR of long text are made in time in proportion to its length. (How Cranelift goes on is its own: `handloom_codegen::compile` chooses.)
+//!
+//! Each kind of text is compiled at two lengths, one four times the other. What looks at all of a block, or at all blocks, for each instruction takes
+//! sixteen times as long for the longer one; sorting, and memory that no longer fits a cache, some more than four times. The least of several times counts,
+//! so that other work of the machine does not.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use handloom_check::check_text;
+use handloom_diag::SourceMap;
+use handloom_runtime::{Backend, LaunchConfig, Module, Stage, Tier};
+use handloom_tests::engines::device;
+
+/// A kind of text: its name, and the statements of turn `i` of `n` turns, before and after those of the turns that come later.
+struct Kind {
+    name: &'static str,
+    /// Declarations of `n` turns, and what comes before all turns.
+    head: fn(usize) -> String,
+    turn: fn(usize) -> String,
+    /// What comes after all turns.
+    tail: fn(usize) -> String,
+}
+
+const NOTHING: fn(usize) -> String = |_| String::new();
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "loads at addresses that were loaded",
+        head: NOTHING,
+        turn: |i| {
+            format!(
+                "ld.global.u32 %r1,[%q0+{}]; mul.wide.u32 %q1,%r1,4; add.s64 %q2,%p,%q1; ld.global.f32 %f1,[%q2]; add.f32 %f0,%f0,%f1;",
+                4 * i
+            )
+        },
+        tail: NOTHING,
+    },
+    Kind {
+        name: "loads at affine addresses",
+        head: NOTHING,
+        turn: |i| {
+            format!(
+                "mad.lo.u32 %r1,%r0,{},{i}; mul.wide.u32 %q1,%r1,4; add.s64 %q2,%p,%q1; ld.global.f32 %f1,[%q2]; fma.rn.f32 %f0,%f1,%f1,%f0;",
+                i % 17
+            )
+        },
+        tail: NOTHING,
+    },
+    Kind {
+        name: "predicates",
+        head: |n| format!(".reg .pred %pp<{n}>;"),
+        turn: |i| {
+            format!(
+                "setp.gt.u32 %pp{i},%r0,{}; selp.f32 %f0,%f1,%f0,%pp{}; @%pp{i} add.f32 %f1,%f1,%f0;",
+                i % 40,
+                i / 2
+            )
+        },
+        tail: NOTHING,
+    },
+    Kind {
+        name: "atomics",
+        head: NOTHING,
+        turn: |i| format!("atom.global.add.u32 %r{},[%q0+{}],%r{};", i % 40, 4 * i, i * 7 % 40),
+        tail: NOTHING,
+    },
+    Kind {
+        name: "pointers that move in a loop",
+        head: |n| {
+            let start = |i: usize| format!("add.s64 %x{i},%q0,{};", 4 * i);
+            format!(".reg .b64 %x<{n}>;{} T:", (0..n).map(start).collect::<String>())
+        },
+        turn: |i| format!("ld.global.f32 %f1,[%x{i}]; add.f32 %f0,%f0,%f1; add.s64 %x{i},%x{i},128;"),
+        tail: |_| "add.u32 %r1,%r1,1; setp.lt.u32 %c,%r1,%n; @%c bra T;".into(),
+    },
+    Kind {
+        name: "branches that lanes part at",
+        head: NOTHING,
+        turn: |i| format!("setp.gt.u32 %c,%r0,{}; @%c bra E{i}; add.f32 %f{},%f0,%f1; E{i}:", i % 97, i % 16),
+        tail: NOTHING,
+    },
+    Kind {
+        name: "branches inside branches",
+        head: NOTHING,
+        turn: |i| format!("setp.gt.u32 %c,%r0,{i}; @%c bra E{i}; add.f32 %f0,%f0,%f1;"),
+        tail: |n| (0..n).rev().map(|i| format!("E{i}: add.f32 %f0,%f0,%f0;")).collect(),
+    },
+    Kind {
+        name: "loops after each other",
+        head: NOTHING,
+        turn: |i| {
+            format!(
+                "mov.u32 %r1,%r0; L{i}: ld.global.f32 %f1,[%q0]; add.f32 %f0,%f0,%f1; add.u32 %r1,%r1,1; setp.lt.u32 %c,%r1,%n; @%c bra L{i};"
+            )
+        },
+        tail: NOTHING,
+    },
+    Kind {
+        name: "barriers",
+        head: |_| "mov.u32 %r1,0; T:".into(),
+        turn: |i| {
+            format!("st.shared.f32 [sm+{}],%f0; bar.sync 0; ld.shared.f32 %f1,[sm]; add.f32 %f0,%f0,%f1;", i % 512 * 4)
+        },
+        tail: |_| "add.u32 %r1,%r1,1; setp.lt.u32 %c,%r1,%n; @%c bra T;".into(),
+    },
+    Kind {
+        name: "shuffles",
+        head: NOTHING,
+        turn: |i| {
+            let (a, b) = (i % 40, i * 7 % 40);
+            format!("shfl.sync.down.b32 %r{a}|%c,%r{b},{},31,-1; vote.sync.ballot.b32 %r{b},%c,-1;", i % 32)
+        },
+        tail: NOTHING,
+    },
+];
+
+/// A module of one entry, of so many turns.
+fn text(kind: &Kind, n: usize) -> String {
+    let mut text = String::from(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 p, .param .u32 n) {
+        .reg .b64 %p,%a,%q<16>; .reg .b32 %r<40>,%n; .reg .f32 %f<16>; .reg .pred %c; .shared .b32 sm[1024];
+        ld.param.u64 %a,[a]; ld.param.u64 %p,[p]; ld.param.u32 %n,[n]; mov.u32 %r0,%tid.x; mul.wide.u32 %q0,%r0,4; add.s64 %q0,%a,%q0;\n",
+    );
+    for i in 1..40 {
+        writeln!(text, "mov.u32 %r{i},{i};").expect("a string grows");
+    }
+    for i in 0..16 {
+        writeln!(text, "mov.f32 %f{i},0f3F800000;").expect("a string grows");
+    }
+    text += &(kind.head)(n);
+    (0..n).for_each(|i| text += &((kind.turn)(i) + "\n"));
+    text += &(kind.tail)(n);
+    for i in 0..40 {
+        writeln!(text, "st.global.u32 [%q0],%r{i};").expect("a string grows");
+    }
+    for i in 0..16 {
+        writeln!(text, "st.global.f32 [%q0],%f{i};").expect("a string grows");
+    }
+    text + "ret; }\n"
+}
+
+/// The least of several times that a stage of the code of a text takes, without what is done for all stages before.
+fn took(text: &str, tier: Tier, stage: Stage) -> Duration {
+    let device = device().expect("a device");
+    let mut sources = SourceMap::new();
+    let checked = check_text(text, sources.add("long.ptx", text));
+    let module = checked.module.unwrap_or_else(|| panic!("{:?}\n{text}", checked.diagnostics));
+    let module =
+        Module::from_ir(&device, handloom_lower::lower(&module), Arc::new(sources), Vec::new()).expect("a module");
+    let config = LaunchConfig { backend: Backend::Cranelift, ..LaunchConfig::new([1; 3], [256, 1, 1]) };
+    let function = module.function(Some("k")).expect("an entry");
+    let listing = function.listing(&config).expect("a listing");
+    let once = |_| {
+        let start = Instant::now();
+        listing.code(tier, stage).expect("code");
+        start.elapsed()
+    };
+    (0..3).map(once).min().expect("a time")
+}
+
+/// Compares the times of `n` turns and of four times as many.
+fn grows_with_its_text(stage: Stage, tier: Tier, n: usize) {
+    let mut wrong = Vec::new();
+    for kind in KINDS {
+        let [short, long] = [n, 4 * n].map(|n| took(&text(kind, n), tier, stage));
+        if long > 6 * short {
+            wrong.push(format!("{}: {short:?} for {n} turns, {long:?} for four times as many", kind.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{stage:?} of {tier:?} code grows faster than the text:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn plans_are_made_in_proportion_to_their_text() {
+    grows_with_its_text(Stage::Plan, Tier::Lean, 300);
+}
+
+#[test]
+fn cranelift_ir_is_made_in_proportion_to_its_text() {
+    grows_with_its_text(Stage::Clif, Tier::Quick, 100);
+}
