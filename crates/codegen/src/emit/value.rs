@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::analysis::shape::Shape;
-use handloom_plan::packs::{PACKS, first_pack, pack_start};
+use handloom_plan::packs::{MOST_OPS, PACKS, first_pack, pack_start};
 
 use crate::emit::asm::{Asm, scalar_type, vector_type, width};
 
@@ -36,6 +36,17 @@ pub enum Logic {
     Or(Rc<Logic>, Rc<Logic>),
     /// Holds in lanes where the other does not.
     Not(Rc<Logic>),
+}
+
+impl Logic {
+    /// The number of ops and comparisons in it.
+    fn n_ops(&self) -> usize {
+        match self {
+            Logic::Compare(_) | Logic::Uniform(_) => 1,
+            Logic::And(a, b) | Logic::Or(a, b) => 1 + a.n_ops() + b.n_ops(),
+            Logic::Not(a) => 1 + a.n_ops(),
+        }
+    }
 }
 
 /// A comparison kept for later.
@@ -301,12 +312,13 @@ pub(crate) fn logic_of(op: Pure, args: &[Rep]) -> Option<Logic> {
         Rep::Affine(s, base) if s.is_uniform() => Some(Rc::new(Logic::Uniform(base[0]))),
         Rep::Affine(..) | Rep::Rows(_) => None,
     };
-    match op {
-        Pure::And(Ty::P) => Some(Logic::And(part(0)?, part(1)?)),
-        Pure::Or(Ty::P) => Some(Logic::Or(part(0)?, part(1)?)),
-        Pure::Not(Ty::P) => Some(Logic::Not(part(0)?)),
-        _ => None,
-    }
+    let made = match op {
+        Pure::And(Ty::P) => Logic::And(part(0)?, part(1)?),
+        Pure::Or(Ty::P) => Logic::Or(part(0)?, part(1)?),
+        Pure::Not(Ty::P) => Logic::Not(part(0)?),
+        _ => return None,
+    };
+    (made.n_ops() <= MOST_OPS).then_some(made)
 }
 
 /// The value of a constant source.

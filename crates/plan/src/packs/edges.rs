@@ -10,6 +10,10 @@ use handloom_ir::types::{Cmp, Int, Ty};
 use crate::analysis::shape::Shape;
 use crate::packs::Strategy;
 
+/// The most ops and comparisons that a predicate is kept as an expression of. One of more is made as lanes: a predicate that is used twice by the next one, and so on, would have as
+/// many parts as two to the power of their number.
+pub const MOST_OPS: usize = 64;
+
 /// Whether a predicate can hold in all lanes of a warp, and in none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edges {
@@ -76,25 +80,32 @@ impl Strategy<'_> {
     pub fn edges(&self, b: usize) -> Edges {
         let block = &self.plan.func.blocks[b];
         match block.term {
-            Term::Branch { cond, .. } => self.edges_of(cond, b, block.insts.len()).unwrap_or(Edges::BOTH),
+            Term::Branch { cond, .. } => {
+                self.edges_of(cond, (b, block.insts.len()), &mut { MOST_OPS }).unwrap_or(Edges::BOTH)
+            }
             _ => Edges::BOTH,
         }
     }
 
     /// Of a predicate as it is before instruction `end` of block `b`, in the chain of full copies that the block belongs to. `None`: it is made as lanes.
-    fn edges_of(&self, v: Val, b: usize, end: usize) -> Option<Edges> {
+    /// `left`: how many more ops and comparisons it may be made of.
+    fn edges_of(&self, v: Val, (mut b, mut end): (usize, usize), left: &mut usize) -> Option<Edges> {
+        *left = left.checked_sub(1)?;
         let class = |v: Val| self.plan.facts.arg(v).shape;
         if let Some(s) = class(v) {
             // One by piece is made as lanes.
             return s.is_uniform().then_some(Edges::BOTH);
         }
-        let insts = &self.plan.func.blocks[b].insts;
         let Val::Reg(r) = v else { return None };
-        let Some(i) = insts[..end].iter().rposition(|inst| inst.dst.contains(&r)) else {
-            let before = self.plan.facts.cfg.preds[b].first().filter(|_| self.chained.has(b))?;
-            return self.edges_of(v, *before, self.plan.func.blocks[*before].insts.len());
+        let (insts, i) = loop {
+            let insts = &self.plan.func.blocks[b].insts;
+            if let Some(i) = insts[..end].iter().rposition(|inst| inst.dst.contains(&r)) {
+                break (insts, i);
+            }
+            b = *self.plan.facts.cfg.preds[b].first().filter(|_| self.chained.has(b))?;
+            end = self.plan.func.blocks[b].insts.len();
         };
-        let part = |k: usize| self.edges_of(insts[i].src[k], b, i);
+        let mut part = |k: usize| self.edges_of(insts[i].src[k], (b, i), left);
         match insts[i].op {
             Op::Pure(Pure::ICmp(cmp, int)) => {
                 let (x, y) = (class(insts[i].src[0])?, class(insts[i].src[1])?);

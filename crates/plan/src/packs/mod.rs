@@ -20,7 +20,7 @@ mod strategy;
 mod text;
 pub mod warp_ops;
 
-pub use edges::Edges;
+pub use edges::{Edges, MOST_OPS};
 pub use joint::JointTest;
 pub use runs::TOGETHER;
 pub use strategy::Strategy;
