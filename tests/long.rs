@@ -1,7 +1,7 @@
-//! Plans and Cranelift IR of long text are made in time in proportion to its length. (How Cranelift goes on is its own: `handloom_codegen::compile` chooses.)
+//! Wide code, plans and Cranelift IR of long text are made in time in proportion to its length. (How Cranelift goes on is its own: `handloom_codegen::compile` chooses.)
 //!
 //! Each kind of text is compiled at two lengths, one four times the other. What looks at all of a block, or at all blocks, for each instruction takes
-//! sixteen times as long for the longer one; sorting, and memory that no longer fits a cache, some more than four times. The least of several times counts,
+//! sixteen times as long for the longer one; sorting, sets of all registers for each block, and memory that no longer fits a cache, some more than four times. The least of several times counts,
 //! so that other work of the machine does not.
 
 use std::fmt::Write as _;
@@ -10,8 +10,12 @@ use std::time::{Duration, Instant};
 
 use handloom_check::check_text;
 use handloom_diag::SourceMap;
+use handloom_plan::Host;
 use handloom_runtime::{Backend, LaunchConfig, Module, Stage, Tier};
 use handloom_tests::engines::device;
+
+/// How many times as long four times the text may take.
+const MOST: u32 = 9;
 
 /// A kind of text: its name, and the statements of turn `i` of `n` turns, before and after those of the turns that come later.
 struct Kind {
@@ -98,6 +102,21 @@ const KINDS: &[Kind] = &[
         tail: NOTHING,
     },
     Kind {
+        name: "addresses in a chain in a loop",
+        head: |n| format!(".reg .b64 %x<{}>; T: mov.u64 %x0,%q0;", n + 1),
+        turn: |i| format!("add.s64 %x{}, %x{i}, %p; ld.global.f32 %f1,[%x{}]; add.f32 %f0,%f0,%f1;", i + 1, i + 1),
+        tail: |_| "add.u32 %r1,%r1,1; setp.lt.u32 %c,%r1,%n; @%c bra T;".into(),
+    },
+    Kind {
+        name: "predicates of predicates",
+        head: |n| format!(".reg .pred %pp<{n}>; setp.gt.u32 %pp0,%r0,3; setp.lt.u32 %pp1,%r0,%n;"),
+        turn: |i| match i {
+            0 | 1 => String::new(),
+            _ => format!("and.pred %pp{i},%pp{},%pp{};", i - 1, i - 2),
+        },
+        tail: |n| format!("@%pp{} bra E; add.u32 %r1,%r1,1; E:", n - 1),
+    },
+    Kind {
         name: "barriers",
         head: |_| "mov.u32 %r1,0; T:".into(),
         turn: |i| {
@@ -160,12 +179,116 @@ fn took(text: &str, tier: Tier, stage: Stage) -> Duration {
     (0..3).map(once).min().expect("a time")
 }
 
+/// The least of several times that wide code of a text takes, from the checked text.
+fn took_wide(text: &str) -> Duration {
+    let once = |_| {
+        // Devices share no code.
+        let device = device().expect("a device");
+        let mut sources = SourceMap::new();
+        let checked = check_text(text, sources.add("long.ptx", text));
+        let module = checked.module.unwrap_or_else(|| panic!("{:?}\n{text}", checked.diagnostics));
+        let start = Instant::now();
+        let module =
+            Module::from_ir(&device, handloom_lower::lower(&module), Arc::new(sources), Vec::new()).expect("a module");
+        let config = LaunchConfig { backend: Backend::Wide, ..LaunchConfig::new([1; 3], [256, 1, 1]) };
+        let made = module.function(Some("k")).expect("an entry").compile(&config).expect("code");
+        assert_eq!(made.backend, Some(Backend::Wide), "{:?}", made.refused);
+        start.elapsed()
+    };
+    (0..3).map(once).min().expect("a time")
+}
+
+/// Whether the host has wide code.
+#[allow(clippy::print_stdout, reason = "the name of what is skipped")]
+fn has_wide() -> bool {
+    let missing = Backend::Wide.missing_feature(&Host::detect());
+    if let Some(missing) = missing {
+        println!("skipped: the time of wide code: the host lacks {missing}");
+    }
+    missing.is_none()
+}
+
+#[test]
+fn wide_code_is_made_in_proportion_to_its_text() {
+    if !has_wide() {
+        return;
+    }
+    let mut wrong = Vec::new();
+    for kind in KINDS {
+        let [short, long] = [500, 2000].map(|n| took_wide(&text(kind, n)));
+        if long > MOST * short {
+            wrong.push(format!("{}: {short:?} for 500 turns, {long:?} for four times as many", kind.name));
+        }
+    }
+    assert!(wrong.is_empty(), "code grows faster than the text:\n{}", wrong.join("\n"));
+}
+
+const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+#[test]
+fn calls_in_a_chain_take_time_in_proportion() {
+    if !has_wide() {
+        return;
+    }
+    let nested = |n: usize| {
+        let mut text = String::from(HEAD);
+        for i in 0..n {
+            let call = match i {
+                0 => String::new(),
+                _ => format!(
+                    "{{ .param .b32 px; .param .b32 po; st.param.b32 [px],%a; call (po),f{},(px); ld.param.b32 %a,[po]; }}",
+                    i - 1
+                ),
+            };
+            let _ = writeln!(
+                text,
+                ".func (.param .b32 o) f{i}(.param .b32 x) {{ .reg .b32 %a; ld.param.b32 %a,[x]; add.u32 %a,%a,{i}; {call} st.param.b32 [o],%a; ret; }}"
+            );
+        }
+        text + &format!(
+            ".visible .entry k(.param .u64 a) {{ .reg .b64 %q; .reg .b32 %r; ld.param.u64 %q,[a]; mov.u32 %r,%tid.x;
+            {{ .param .b32 px; .param .b32 po; st.param.b32 [px],%r; call (po),f{},(px); ld.param.b32 %r,[po]; }} st.global.u32 [%q],%r; ret; }}",
+            n - 1
+        )
+    };
+    let [short, long] = [500, 2000].map(|n| took_wide(&nested(n)));
+    assert!(long < MOST * short, "{short:?} for 500 calls in a chain, {long:?} for four times as many");
+}
+
+#[test]
+fn other_kernels_of_a_module_cost_little() {
+    let kernels = |n: usize| {
+        let kernel = |i: usize| {
+            format!(
+                ".visible .entry k{i}(.param .u64 a) {{ .reg .b64 %q; ld.param.u64 %q,[a]; st.global.u32 [%q],{i}; ret; }}\n"
+            )
+        };
+        HEAD.to_owned() + &(0..n).map(kernel).collect::<String>()
+    };
+    // Of each of a hundred kernels, in modules of a hundred and of 2,000.
+    let [few, many] = [100, 2000].map(|n| {
+        let (text, device) = (kernels(n), device().expect("a device"));
+        let mut sources = SourceMap::new();
+        let checked = check_text(&text, sources.add("many.ptx", &text));
+        let ir = handloom_lower::lower(&checked.module.expect("a module"));
+        let module = Module::from_ir(&device, ir, Arc::new(sources), Vec::new()).expect("a module");
+        let config = LaunchConfig::new([1; 3], [64, 1, 1]);
+        let start = Instant::now();
+        for i in 0..100 {
+            let function = module.function(Some(&format!("k{i}"))).expect("an entry");
+            function.compile(&config).expect("code");
+        }
+        start.elapsed()
+    });
+    assert!(many < 5 * few, "{few:?} for 100 kernels of 100, {many:?} for 100 kernels of 2,000");
+}
+
 /// Compares the times of `n` turns and of four times as many.
 fn grows_with_its_text(stage: Stage, tier: Tier, n: usize) {
     let mut wrong = Vec::new();
     for kind in KINDS {
         let [short, long] = [n, 4 * n].map(|n| took(&text(kind, n), tier, stage));
-        if long > 6 * short {
+        if long > MOST * short {
             wrong.push(format!("{}: {short:?} for {n} turns, {long:?} for four times as many", kind.name));
         }
     }

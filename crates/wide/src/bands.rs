@@ -5,12 +5,14 @@ use handloom_ir::simt::{Inst, Op, Reg, Val};
 use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::Plan;
 use handloom_plan::access::{AccessClass, Kind};
+use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
 use crate::alloc::{Place, n_parts};
+use crate::asked::reg;
 use crate::asm::Mem;
 use crate::emit::*;
 use crate::ops::has_vector_code;
@@ -61,15 +63,20 @@ pub(crate) fn read_into_vectors(plan: &mut Plan) {
             chosen.extend(&inst.dst);
         }
     }
-    let is_source = |v: &Val, r: Reg| *v == Val::Reg(r);
-    chosen.retain(|r| {
-        plan.func.blocks.iter().all(|b| {
-            let by_vectors = |inst: &Inst| is_on_vectors(plan, inst);
-            b.insts.iter().all(|i| !i.src.iter().any(|v| is_source(v, *r)) || by_vectors(i))
-                && !b.term.sources().iter().any(|v| is_source(v, *r))
-        })
-    });
-    for r in chosen {
+    if chosen.is_empty() {
+        return;
+    }
+    let mut is_chosen = Set::new(plan.func.regs.len());
+    chosen.iter().for_each(|r| _ = is_chosen.add(r.idx()));
+    // What others than value ops on vectors read stays a scalar.
+    let read = |v: &Val| reg(v).map(Reg::idx).filter(|r| is_chosen.has(*r));
+    let mut is_scalar = Set::new(plan.func.regs.len());
+    for block in &plan.func.blocks {
+        let others = block.insts.iter().filter(|i| i.src.iter().any(|v| read(v).is_some()) && !is_on_vectors(plan, i));
+        let read = others.flat_map(|i| &i.src).chain(&block.term.sources()).filter_map(read).collect::<Vec<_>>();
+        read.into_iter().for_each(|r| _ = is_scalar.add(r));
+    }
+    for r in chosen.into_iter().filter(|r| !is_scalar.has(r.idx())) {
         plan.facts.class[r.idx()] = Class::Varying;
     }
 }
