@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 
-use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::access::AccessClass;
@@ -62,27 +61,38 @@ struct Search<'f> {
     /// By register: how many instructions and ends of blocks write it.
     defs: Vec<u32>,
     /// By register of two definitions: the instructions that write it alone and are not predicated, in ascending order.
-    writes: FastMap<Reg, Vec<(usize, usize)>>,
+    writes: Places,
     /// By register: the accesses whose address it is, in ascending order.
-    accesses: FastMap<Reg, Vec<(usize, usize)>>,
+    accesses: Places,
+}
+
+/// Blocks and instructions by register, sorted.
+type Places = Vec<(Reg, (usize, usize))>;
+
+/// Those of one register.
+fn places_of(all: &Places, r: Reg) -> &[(Reg, (usize, usize))] {
+    let start = all.partition_point(|(x, _)| *x < r);
+    &all[start..start + all[start..].partition_point(|(x, _)| *x == r)]
 }
 
 impl<'f> Search<'f> {
     fn new(f: &'f Function, cfg: &'f Cfg) -> Search<'f> {
-        let (mut writes, mut accesses) = (FastMap::default(), FastMap::default());
+        let (mut writes, mut accesses) = (Places::new(), Places::new());
         let defs = n_definitions(f);
         for (b, block) in f.blocks.iter().enumerate() {
             for (i, inst) in block.insts.iter().enumerate() {
                 if let ([r], false) = (inst.dst.as_slice(), inst.guarded)
                     && defs[r.idx()] == 2
                 {
-                    writes.entry(*r).or_insert_with(Vec::new).push((b, i));
+                    writes.push((*r, (b, i)));
                 }
                 if let Some(r) = AccessClass::of(inst).and_then(|class| reg(&class.address)) {
-                    accesses.entry(r).or_insert_with(Vec::new).push((b, i));
+                    accesses.push((r, (b, i)));
                 }
             }
         }
+        writes.sort_unstable();
+        accesses.sort_unstable();
         Search { f, cfg, defs, writes, accesses }
     }
 
@@ -110,7 +120,7 @@ impl<'f> Search<'f> {
 
     /// Where a register is written, if that is once in a loop, in each turn of it, and once before: whoever comes into the loop comes from there.
     fn definitions(&self, l: &Counted<'_>, r: Reg) -> Option<Definitions> {
-        let &[a, b] = self.writes.get(&r)?.as_slice() else { return None };
+        let &[(_, a), (_, b)] = places_of(&self.writes, r) else { return None };
         let (inside, outside) = if l.body.has(a.0) { (a, b) } else { (b, a) };
         if !l.body.has(inside.0) || l.body.has(outside.0) {
             return None;
@@ -162,7 +172,8 @@ impl<'f> Search<'f> {
     /// Whether all accesses by a register lie in a loop, before what a turn adds to it.
     fn is_used_before(&self, l: &Counted<'_>, r: Reg, (b, i): (usize, usize)) -> bool {
         let is_before = |&(y, k): &(usize, usize)| if y == b { k < i } else { self.cfg.dominates(y, b) };
-        self.accesses.get(&r).is_some_and(|all| all.iter().all(|at| l.body.has(at.0) && is_before(at)))
+        let all = places_of(&self.accesses, r);
+        !all.is_empty() && all.iter().all(|(_, at)| l.body.has(at.0) && is_before(at))
     }
 
     /// What rises, with the instructions that make first values: of the address and of the count.
