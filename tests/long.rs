@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use handloom_check::check_text;
+use handloom_check::module::CheckedModule;
 use handloom_diag::SourceMap;
 use handloom_plan::Host;
 use handloom_runtime::{Backend, LaunchConfig, Module, Stage, Tier};
@@ -160,14 +161,22 @@ fn text(kind: &Kind, n: usize) -> String {
     text + "ret; }\n"
 }
 
-/// The least of several times that a stage of the code of a text takes, without what is done for all stages before.
-fn took(text: &str, tier: Tier, stage: Stage) -> Duration {
-    let device = device().expect("a device");
+/// A text that has been checked, for a clock that starts behind that.
+fn checked(text: &str) -> (CheckedModule, Arc<SourceMap>) {
     let mut sources = SourceMap::new();
     let checked = check_text(text, sources.add("long.ptx", text));
-    let module = checked.module.unwrap_or_else(|| panic!("{:?}\n{text}", checked.diagnostics));
-    let module =
-        Module::from_ir(&device, handloom_lower::lower(&module), Arc::new(sources), Vec::new()).expect("a module");
+    (checked.module.unwrap_or_else(|| panic!("{:?}\n{text}", checked.diagnostics)), Arc::new(sources))
+}
+
+/// What was checked, on a device of its own: devices share no code.
+fn load((checked, sources): (CheckedModule, Arc<SourceMap>)) -> Module {
+    let device = device().expect("a device");
+    Module::from_ir(&device, handloom_lower::lower(&checked), sources, Vec::new()).expect("a module")
+}
+
+/// The least of several times that a stage of the code of a text takes, without what is done for all stages before.
+fn took(text: &str, tier: Tier, stage: Stage) -> Duration {
+    let module = load(checked(text));
     let config = LaunchConfig { backend: Backend::Cranelift, ..LaunchConfig::new([1; 3], [256, 1, 1]) };
     let function = module.function(Some("k")).expect("an entry");
     let listing = function.listing(&config).expect("a listing");
@@ -182,14 +191,9 @@ fn took(text: &str, tier: Tier, stage: Stage) -> Duration {
 /// The least of several times that wide code of a text takes, from the checked text.
 fn took_wide(text: &str) -> Duration {
     let once = |_| {
-        // Devices share no code.
-        let device = device().expect("a device");
-        let mut sources = SourceMap::new();
-        let checked = check_text(text, sources.add("long.ptx", text));
-        let module = checked.module.unwrap_or_else(|| panic!("{:?}\n{text}", checked.diagnostics));
+        let checked = checked(text);
         let start = Instant::now();
-        let module =
-            Module::from_ir(&device, handloom_lower::lower(&module), Arc::new(sources), Vec::new()).expect("a module");
+        let module = load(checked);
         let config = LaunchConfig { backend: Backend::Wide, ..LaunchConfig::new([1; 3], [256, 1, 1]) };
         let made = module.function(Some("k")).expect("an entry").compile(&config).expect("code");
         assert_eq!(made.backend, Some(Backend::Wide), "{:?}", made.refused);
@@ -267,11 +271,7 @@ fn other_kernels_of_a_module_cost_little() {
     };
     // Of each of a hundred kernels, in modules of a hundred and of 2,000.
     let [few, many] = [100, 2000].map(|n| {
-        let (text, device) = (kernels(n), device().expect("a device"));
-        let mut sources = SourceMap::new();
-        let checked = check_text(&text, sources.add("many.ptx", &text));
-        let ir = handloom_lower::lower(&checked.module.expect("a module"));
-        let module = Module::from_ir(&device, ir, Arc::new(sources), Vec::new()).expect("a module");
+        let module = load(checked(&kernels(n)));
         let config = LaunchConfig::new([1; 3], [64, 1, 1]);
         let start = Instant::now();
         for i in 0..100 {

@@ -118,6 +118,27 @@ impl Edges {
         edges
     }
 
+    /// Predecessors of all blocks; an edge that exists twice counts twice.
+    pub(crate) fn into_blocks(f: &Function) -> Edges {
+        let mut end = vec![0; f.blocks.len()];
+        for b in &f.blocks {
+            for_each_successor(&b.term, |s| end[s.idx()] += 1);
+        }
+        // Where those of each block start; filling them in moves that to their end.
+        let mut n = 0;
+        for e in &mut end {
+            n += std::mem::replace(e, n);
+        }
+        let mut list = vec![0; n];
+        for (i, b) in f.blocks.iter().enumerate() {
+            for_each_successor(&b.term, |s| {
+                list[end[s.idx()]] = i;
+                end[s.idx()] += 1;
+            });
+        }
+        Edges { end, list }
+    }
+
     /// Adds a node with edges to others, which may come later.
     pub(crate) fn push_node(&mut self, to: impl Iterator<Item = usize>) {
         self.list.extend(to);
@@ -183,37 +204,6 @@ pub(crate) fn for_each_successor(term: &Term, mut f: impl FnMut(BlockId)) {
     }
 }
 
-/// Predecessors of all blocks in one array; an edge that exists twice counts twice.
-pub(crate) struct Predecessors {
-    start: Vec<u32>,
-    list: Vec<usize>,
-}
-
-impl Predecessors {
-    pub(crate) fn of(f: &Function) -> Predecessors {
-        let mut start = vec![0u32; f.blocks.len() + 1];
-        for b in &f.blocks {
-            for_each_successor(&b.term, |s| start[s.idx() + 1] += 1);
-        }
-        for i in 0..f.blocks.len() {
-            start[i + 1] += start[i];
-        }
-        let mut next = start.clone();
-        let mut list = vec![0; start[f.blocks.len()] as usize];
-        for (i, b) in f.blocks.iter().enumerate() {
-            for_each_successor(&b.term, |s| {
-                list[next[s.idx()] as usize] = i;
-                next[s.idx()] += 1;
-            });
-        }
-        Predecessors { start, list }
-    }
-
-    pub(crate) fn of_block(&self, b: usize) -> &[usize] {
-        &self.list[self.start[b] as usize..self.start[b + 1] as usize]
-    }
-}
-
 /// The dominator tree.
 pub(crate) struct Dominators {
     /// Place of each block in a walk of the tree, and the number of blocks below it, itself included.
@@ -223,7 +213,7 @@ pub(crate) struct Dominators {
 
 impl Dominators {
     /// Of an ordered function: every block can be reached, and a dominator has a smaller number.
-    pub(crate) fn of(f: &Function, preds: &Predecessors) -> Dominators {
+    pub(crate) fn of(f: &Function, preds: &Edges) -> Dominators {
         const NONE: usize = usize::MAX;
         let n = f.blocks.len();
         let mut parent = vec![NONE; n];
@@ -232,7 +222,7 @@ impl Dominators {
         while changed {
             changed = false;
             for b in 1..n {
-                let known = preds.of_block(b).iter().copied().filter(|&p| parent[p] != NONE);
+                let known = preds.of_node(b).iter().copied().filter(|&p| parent[p] != NONE);
                 let Some(new) = known.reduce(|x, y| meet(&parent, x, y)) else { continue };
                 if parent[b] != new {
                     parent[b] = new;
@@ -294,11 +284,11 @@ pub(crate) struct Loops {
 }
 
 impl Loops {
-    pub(crate) fn of(f: &Function, preds: &Predecessors, doms: &Dominators) -> Loops {
+    pub(crate) fn of(f: &Function, preds: &Edges, doms: &Dominators) -> Loops {
         let mut found = Loops { loops: Vec::new(), irreducible: Vec::new() };
         let mut seen = vec![usize::MAX; f.blocks.len()];
         for head in 0..f.blocks.len() {
-            let back = preds.of_block(head).iter().copied().filter(|&p| p >= head);
+            let back = preds.of_node(head).iter().copied().filter(|&p| p >= head);
             let (mut latches, other): (Vec<usize>, Vec<usize>) = back.partition(|&p| doms.dominates(head, p));
             found.irreducible.extend(other.into_iter().map(|p| (p, head)));
             if latches.is_empty() {
@@ -312,7 +302,7 @@ impl Loops {
                 if seen[b] != head {
                     seen[b] = head;
                     blocks.push(b);
-                    work.extend_from_slice(preds.of_block(b));
+                    work.extend_from_slice(preds.of_node(b));
                 }
             }
             blocks.sort_unstable();

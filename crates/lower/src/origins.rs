@@ -103,6 +103,11 @@ impl<'f> Origins<'f> {
         values.iter().filter_map(|v| self.node_seen(*v, at)).fold(0, |all, node| all | self.marks[self.part_of[node]])
     }
 
+    /// Whether any instruction has a mark.
+    pub(crate) fn any(&self, mark: u8) -> bool {
+        self.marks.iter().any(|m| m & mark != 0)
+    }
+
     /// Whether an instruction is computed from itself in the turn before.
     pub(crate) fn is_of_itself(&self, k: usize) -> bool {
         self.parts[self.part_of[k]].len() > 1 || self.edges.of_node(k).contains(&k)

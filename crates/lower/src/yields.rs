@@ -13,12 +13,12 @@
 use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Order, StateSpace, Varies};
 
-use crate::graph::{Dominators, Loop, Loops, Predecessors, for_each_successor, order_blocks};
+use crate::graph::{Dominators, Edges, Loop, Loops, for_each_successor, order_blocks};
 use crate::origins::Origins;
 
 /// Puts yields into an ordered function, and orders it again.
 pub(crate) fn insert(f: &mut Function) {
-    let preds = Predecessors::of(f);
+    let preds = Edges::into_blocks(f);
     let is_back = |(b, block): (usize, &Block)| {
         let mut back = false;
         for_each_successor(&block.term, |s| back |= s.idx() <= b);
@@ -65,7 +65,7 @@ fn waits(f: &Function, l: &Loop, doms: &Dominators) -> Vec<usize> {
         return Vec::new();
     }
     let waiting = Waiting::of(f, l);
-    if !calls && !(0..waiting.origins.insts.len()).any(|k| reads_others(&waiting.origins, k)) {
+    if !calls && !waiting.origins.any(READS_OTHERS) {
         return Vec::new();
     }
     let counted: Vec<usize> = (0..l.blocks.len()).filter(|&n| waiting.is_counted_exit(n)).collect();

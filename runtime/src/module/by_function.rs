@@ -3,20 +3,22 @@
 use handloom_ir::simt::FuncId;
 
 /// What there is of some functions, by number.
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Debug)]
 pub(crate) struct ByFunction<T>(Vec<(FuncId, T)>);
 
 impl<T> ByFunction<T> {
     /// That of one of them.
     pub(crate) fn get(&self, f: FuncId) -> Option<&T> {
-        let at = self.0.binary_search_by_key(&f, |(f, _)| *f).ok()?;
-        Some(&self.0[at].1)
+        self.place(f).map(|at| &self.0[at].1)
     }
 
     /// The same, to be changed.
     pub(crate) fn get_mut(&mut self, f: FuncId) -> Option<&mut T> {
-        let at = self.0.binary_search_by_key(&f, |(f, _)| *f).ok()?;
-        Some(&mut self.0[at].1)
+        self.place(f).map(|at| &mut self.0[at].1)
+    }
+
+    fn place(&self, f: FuncId) -> Option<usize> {
+        self.0.binary_search_by_key(&f, |(f, _)| *f).ok()
     }
 
     /// All, in the order of their functions, with these.
@@ -32,12 +34,6 @@ impl<T> ByFunction<T> {
     /// All, in the order of their functions.
     pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|(_, x)| x)
-    }
-}
-
-impl<T> Default for ByFunction<T> {
-    fn default() -> ByFunction<T> {
-        ByFunction(Vec::new())
     }
 }
 

@@ -86,18 +86,14 @@ impl CtaRun {
             (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| warp.stack_used[l]).max().unwrap_or(0)
         };
         let (limit, used) = (env.local_base(32 * h.warp) + env.local_size - allocated, env.local_size);
-        let frame = self.program.frames().get(f);
-        let Some(frame) = frame else {
-            return Err(Ended::bug(format!("`{}` is called and was not known", self.module.ir.funcs[f.idx()].name)));
+        let tier = if self.careful[f.idx()] { Tier::Careful } else { self.tier };
+        let (Some(frame), Some(code)) = (self.program.frames().get(f), self.program.codes(tier)?.get(f)) else {
+            return Err(Ended::bug(format!("`{}` is called and has no code", self.module.ir.funcs[f.idx()].name)));
         };
         let Some((local, _)) = frame.place(h.local + site.frame_end, limit) else {
             let mut trap = self.host().trap_of(TrapKind::Stack, site.span, h.warp, lanes);
             trap.detail = format!("{used} bytes of local memory are used up {depth} calls deep");
             return Err(Ended::Trap(trap));
-        };
-        let tier = if self.careful[f.idx()] { Tier::Careful } else { self.tier };
-        let Some(code) = self.program.codes(tier)?.get(f) else {
-            return Err(Ended::bug(format!("`{}` is called and has no code", self.module.ir.funcs[f.idx()].name)));
         };
         let code: *const Code = code;
         let (memory, callee) = self.spare_context(h.warp as usize, f.idx(), code);

@@ -8,12 +8,12 @@ use handloom_ir::types::StateSpace;
 use super::dce::{Room, is_safe, rooms};
 use super::simplify::is_repeatable;
 use super::values::Values;
-use crate::graph::{Dominators, Loop, Loops, Predecessors};
+use crate::graph::{Dominators, Edges, Loop, Loops};
 
 /// Hoists out of all loops of an ordered function, outer loops first. New blocks are at the end: order them.
 pub fn hoist(f: &mut Function) {
-    let preds = Predecessors::of(f);
-    let is_back = |b: usize| preds.of_block(b).iter().any(|&p| p >= b);
+    let preds = Edges::into_blocks(f);
+    let is_back = |b: usize| preds.of_node(b).iter().any(|&p| p >= b);
     if !(0..f.blocks.len()).any(is_back) {
         return;
     }
@@ -66,10 +66,10 @@ fn is_cheap(op: &Op) -> bool {
 }
 
 /// A block that leads to the head of a loop from outside and to nothing else.
-fn block_in_front(f: &mut Function, preds: &Predecessors, l: &Loop) -> usize {
+fn block_in_front(f: &mut Function, preds: &Edges, l: &Loop) -> usize {
     let head = BlockId(l.head as u32);
     // Blocks made meanwhile lead to the heads of other loops only.
-    let mut outside: Vec<usize> = preds.of_block(l.head).iter().copied().filter(|b| !l.contains(*b)).collect();
+    let mut outside: Vec<usize> = preds.of_node(l.head).iter().copied().filter(|b| !l.contains(*b)).collect();
     outside.dedup();
     if let [only] = outside[..] {
         let block = &f.blocks[only];

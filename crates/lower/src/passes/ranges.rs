@@ -12,7 +12,7 @@ use handloom_ir::types::{Cmp, Int, Ty};
 
 use super::bits::fold_bits;
 use super::values::Values;
-use crate::graph::{Dominators, Predecessors, for_each_successor};
+use crate::graph::{Dominators, Edges, for_each_successor};
 
 /// Walks over a function until nothing changes, at most.
 const ROUNDS: usize = 8;
@@ -69,7 +69,7 @@ impl Range {
 
 /// Replaces what is decided by constants. Says whether anything was. The function is ordered; branches on constants stay.
 pub(crate) fn fold_ranges(f: &mut Function, shape: &LaunchShape) -> bool {
-    let preds = Predecessors::of(f);
+    let preds = Edges::into_blocks(f);
     let values = Values::of(f, &Dominators::of(f, &preds));
     let mut slots = vec![None; f.regs.len()];
     let several: Vec<usize> = (0..f.regs.len()).filter(|r| !values.is_value(Reg(*r as u32))).collect();

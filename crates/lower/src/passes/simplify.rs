@@ -10,12 +10,12 @@ use handloom_ir::types::{Order, StateSpace, Ty, Varies};
 
 use super::fold::{Definition, Folded, canonical, fold};
 use super::values::Values;
-use crate::graph::{Dominators, Predecessors};
+use crate::graph::{Dominators, Edges};
 use handloom_diag::hash::FastMap;
 
 /// Simplifies an ordered function. Control flow stays, but for branches on constants and on negated predicates.
 pub fn simplify(f: &mut Function) {
-    let preds = Predecessors::of(f);
+    let preds = Edges::into_blocks(f);
     let doms = Dominators::of(f, &preds);
     let values = Values::of(f, &doms);
     let n = f.regs.len();

@@ -7,7 +7,7 @@
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 
-use crate::graph::{Dominators, Predecessors};
+use crate::graph::{Dominators, Edges};
 
 use super::values::Values;
 
@@ -16,7 +16,7 @@ pub fn promote_slots(f: &mut Function) -> bool {
     if f.slots.is_empty() {
         return false;
     }
-    let doms = Dominators::of(f, &Predecessors::of(f));
+    let doms = Dominators::of(f, &Edges::into_blocks(f));
     let values = Values::of(f, &doms);
     let addresses = slot_addresses(f, &values);
     let kept = escaping_slots(f, &addresses);
