@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use handloom_plan::host::{Host, Vectors};
 use handloom_runtime::Backend;
 use handloom_tests::engines::ways;
-use handloom_tests::generate::{audit, compare, kernel};
+use handloom_tests::generate::{OF_DEVICES, audit, compare, kernel};
 
 /// Kernels of a plain run.
 const KERNELS: u64 = 150;
@@ -95,7 +95,7 @@ fn on_all_cores<T: Send>(
     limit: Duration,
     work: impl Fn(u64) -> Result<T, String> + Sync,
 ) -> (Vec<T>, Vec<String>) {
-    let first = number("HANDLOOM_SEED").unwrap_or(0);
+    let first = number("HANDLOOM_SEED").unwrap_or(OF_DEVICES);
     let next = AtomicU64::new(first);
     let start = Instant::now();
     let worker = || {

@@ -3,12 +3,21 @@
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Inst, Reg, Val};
 use handloom_ir::types::{Order, Ty};
+use handloom_plan::Plan;
 use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::Register;
 
 use crate::asm::Label;
+
+/// The register that a value is.
+pub(crate) fn reg(v: Val) -> Option<Reg> {
+    match v {
+        Val::Reg(r) => Some(r),
+        Val::Imm(..) => None,
+    }
+}
 
 /// What a test is against.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,6 +146,13 @@ pub(crate) struct Indexed {
     pub(crate) number: i64,
 }
 
+impl Indexed {
+    /// How the lanes of the index differ; none where nothing is known of that.
+    pub(crate) fn shape(&self, plan: &Plan) -> Option<Shape> {
+        plan.facts.class[self.index.idx()].shape()
+    }
+}
+
 /// The addresses by indices of a function.
 pub(crate) struct Indices {
     /// By block and instruction of an access.
@@ -151,14 +167,20 @@ impl Indices {
         Indices { of: FastMap::default(), delayed: Set::new(regs) }
     }
 
-    /// Whether an access, by block and instruction, finds its address so.
-    pub(crate) fn has(&self, at: (usize, usize)) -> bool {
-        self.of.contains_key(&at)
+    /// Whether an access, by block and instruction, finds its address so, with an index whose lanes differ in a known way.
+    pub(crate) fn has(&self, plan: &Plan, at: (usize, usize)) -> bool {
+        self.of.get(&at).is_some_and(|i| i.shape(plan).is_some())
     }
 
     /// Whether an instruction is passed over: what it makes is made where it is wanted.
     pub(crate) fn delays(&self, inst: &Inst) -> bool {
         matches!(inst.dst[..], [d] if self.delayed.has(d.idx()))
+    }
+
+    /// The registers that an access, by block and instruction, reads though it does not name them, where the index is in vectors.
+    pub(crate) fn read_late(&self, plan: &Plan, at: (usize, usize)) -> Vec<Reg> {
+        let found = self.of.get(&at).filter(|i| i.shape(plan).is_none());
+        found.map_or_else(Vec::new, |i| i.words.iter().copied().filter_map(reg).chain([i.index]).collect())
     }
 }
 

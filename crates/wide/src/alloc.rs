@@ -13,7 +13,8 @@
 //! # Invariants
 //! - What lives across blocks, and what a warp-level op reads or writes, has words in the context that nothing else uses: its *home*. There its value
 //!   is while lanes are not in the code (`flow` writes and reads it).
-//! - The address of a load that one later instruction of the block may do instead has its word until there.
+//! - The address of a load that one later instruction of the block may do instead has its word until there; so have an index, and what is added to it, that an access
+//!   reads instead of the address made of them (`indexed`).
 //! - A source of an instruction and its results have different places, unless they are one register, or the result is a `fma` that takes over the place of its sum.
 
 use handloom_ir::simt::{Counting, Inst, Op, Pure, Reg, Val};
@@ -24,6 +25,7 @@ use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
 
+use crate::access::Indices;
 use crate::table::is_always_met_inline;
 
 /// Vectors 0 to 7 are for the code of one instruction; the others hold registers.
@@ -88,9 +90,9 @@ pub fn n_parts(ty: Ty) -> usize {
 /// Finds places.
 ///
 /// `elsewhere`: words that registers have outside of the context.
-pub fn places(plan: &Plan, elsewhere: &[Option<u32>]) -> Places {
+pub(crate) fn places(plan: &Plan, elsewhere: &[Option<u32>], indices: &Indices) -> Places {
     let f = &plan.func;
-    let intervals = intervals(plan);
+    let intervals = intervals(plan, indices);
     let own = own(plan);
     let mut of = vec![Place::Nowhere; f.regs.len()];
     let is_vector = |i: &Interval| plan.facts.class[i.reg] == Class::Varying && f.regs[i.reg] != Ty::P;
@@ -243,7 +245,7 @@ fn own(plan: &Plan) -> Set {
 }
 
 /// Lives of all registers, in the order of their starts.
-fn intervals(plan: &Plan) -> Vec<Interval> {
+fn intervals(plan: &Plan, indices: &Indices) -> Vec<Interval> {
     let f = &plan.func;
     let n = f.blocks.len();
     let mut depth = vec![0u32; n];
@@ -265,8 +267,9 @@ fn intervals(plan: &Plan) -> Vec<Interval> {
         plan.facts.live.entry[b].iter().for_each(|r| mention(r, at, 0));
         // By what is loaded: where from, and where the load stands. The load may be done where the value is read, so the address lives until there.
         let mut loaded: Vec<(Reg, usize, u32)> = Vec::new();
-        for inst in &block.insts {
+        for (i, inst) in block.insts.iter().enumerate() {
             at += 1;
+            indices.read_late(plan, (b, i)).iter().for_each(|r| mention(r.idx(), at, 0));
             loaded.retain(|l| at - l.2 <= MOST_APART as u32);
             for (_, address, _) in loaded.iter().filter(|l| inst.src.contains(&Val::Reg(l.0))) {
                 mention(*address, at, 0);
@@ -281,7 +284,9 @@ fn intervals(plan: &Plan) -> Vec<Interval> {
                 Val::Reg(r) => Some(r.idx()),
                 Val::Imm(..) => None,
             });
-            reads.chain(inst.dst.iter().map(|d| d.idx())).for_each(|r| mention(r, at, weight));
+            // What is made only where a test refuses is hardly ever there.
+            let weigh = |r: usize| if indices.delayed.has(r) { 0 } else { weight };
+            reads.chain(inst.dst.iter().map(|d| d.idx())).for_each(|r| mention(r, at, weigh(r)));
             if let (Op::Pure(Pure::FFma(_)), [d], Some(Val::Reg(sum))) = (inst.op, inst.dst.as_slice(), inst.src.get(2))
             {
                 sums.push((d.idx(), sum.idx(), at));

@@ -17,6 +17,7 @@ use handloom_plan::{Options, Plan};
 use iced_x86::Code;
 
 use crate::access::{Indices, Joints};
+use crate::indexed::Finder;
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
 use crate::awaited::awaited;
@@ -121,8 +122,9 @@ fn made(
     let rests = head.as_ref().is_some_and(Head::rests);
     let refused = |what: String| Refusal { what, span: func.span };
     let nowhere = Vec::new();
-    let found = places(&plan, head.as_ref().map_or(&nowhere, |h| &h.same));
     let uses = Uses::of(&plan, &|inst| is_on_vectors(&plan, inst));
+    let indices = Finder { plan: &plan, stays: &|_| true }.find(&uses);
+    let found = places(&plan, head.as_ref().map_or(&nowhere, |h| &h.same), &indices);
     let n = plan.func.blocks.len();
     let block = (0..n).map(|_| a.label()).collect();
     let masks_set = (0..n).map(|_| a.label()).collect();
@@ -253,7 +255,7 @@ impl Emit<'_> {
     fn run(&mut self, wanted: &dyn Fn() -> bool) -> Result<bool, Refusal> {
         let f = self.f;
         self.by_halves = (0..f.blocks.len()).map(|b| self.does_by_halves(b)).collect();
-        self.indices = self.find_indices();
+        self.indices = Finder { plan: self.plan, stays: &|r| self.stays_in_word(r) }.find(&self.uses);
         self.make_turns();
         self.frame();
         for b in 0..f.blocks.len() {

@@ -4,158 +4,30 @@
 //! That `i` does not wrap between two lanes is not known when code is made, so an address made of it varies as far as the plan knows. Mostly it does not, which is
 //! one look at the ends of each group: then lanes lie as their indices do, and addresses are made by general registers. What makes the address as a vector is
 //! *delayed*: only where an index wraps, or a test refuses, is it done, in front of what is done with addresses of which nothing is known (`scattered`).
+//!
+//! Of an index whose lanes are anywhere, neighbours and one place for all are looked for, and bounds are tested, by its 32 bits (`numbers`).
 
-use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Term, Val};
-use handloom_ir::types::{Cmp, Int, Order, StateSpace, Ty};
-use handloom_plan::access::{AccessClass, Kind};
-use handloom_plan::analysis::classes::Class;
+use handloom_ir::types::{Cmp, Int, Ty};
+use handloom_plan::access::Kind;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Access, Form, Indexed, Indices, Limits};
+use crate::access::{Access, Form, Indexed, Limits, reg};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, low32};
 use crate::emit::*;
 use crate::head::FRAME_WORDS;
 use crate::lies::by_all;
 use crate::strided::run_of;
-use crate::tuples::is_of_tuples;
 
 /// How many turns of a loop data is asked for ahead, as a power of two; where warps go through it in turn, all of them.
 const TURNS_AHEAD: u32 = 2;
 const TURNS_AHEAD_OF_ALL: u32 = 1;
 
-fn reg(v: Val) -> Option<Reg> {
-    match v {
-        Val::Reg(r) => Some(r),
-        Val::Imm(..) => None,
-    }
-}
-
 impl Emit<'_> {
-    /// Finds the addresses by indices.
-    pub(crate) fn find_indices(&self) -> Indices {
-        let f = self.f;
-        let mut found = Indices::none(f.regs.len());
-        for (b, block) in f.blocks.iter().enumerate() {
-            let insts = &block.insts[..];
-            let mut made: FastMap<usize, usize> = FastMap::default();
-            // How often each register is the address of an access that may find it so.
-            let mut n_accesses: FastMap<usize, u32> = FastMap::default();
-            for (i, inst) in insts.iter().enumerate() {
-                if let Some(indexed) = self.indexed_access(insts, i, &made)
-                    && let Some(address) = inst.src.first().copied().and_then(reg)
-                {
-                    *n_accesses.entry(address.idx()).or_default() += 1;
-                    found.of.insert((b, i), indexed);
-                }
-                inst.dst.iter().for_each(|d| _ = made.insert(d.idx(), i));
-            }
-            if n_accesses.is_empty() {
-                continue;
-            }
-            // Who reads what is delayed comes behind it.
-            for (i, inst) in insts.iter().enumerate().rev() {
-                let [d] = inst.dst[..] else { continue };
-                let is_part = self.part_of_index(insts, &made, d).is_some() && made.get(&d.idx()) == Some(&i);
-                if !is_part {
-                    continue;
-                }
-                let readers = insts.iter().filter(|x| found.delays(x)).flat_map(|x| &x.src);
-                let n = readers.filter(|v| **v == Val::Reg(d)).count() as u32;
-                let n = n + n_accesses.get(&d.idx()).copied().unwrap_or(0);
-                if n == self.uses.count(d) {
-                    found.delayed.add(d.idx());
-                }
-            }
-        }
-        found
-    }
-
-    /// What the address of an access is made of, if its lanes are neighbours unless the index wraps. `made`: by register, the last instruction of the block before it that makes it.
-    fn indexed_access(&self, insts: &[Inst], i: usize, made: &FastMap<usize, usize>) -> Option<Indexed> {
-        let inst = &insts[i];
-        let class = AccessClass::of(inst)?;
-        let fits = matches!(class.kind, Kind::Load | Kind::Store)
-            && matches!(class.space, StateSpace::Global | StateSpace::Generic)
-            && class.order == Order::Weak
-            && !class.is_single
-            && !class.is_told
-            && class.wants_all()
-            && (class.count == 1 || is_of_tuples(&class))
-            && inst.src.first() == Some(&class.address)
-            && inst.dst.iter().all(|d| self.plan.facts.class[d.idx()] == Class::Varying);
-        let address = reg(class.address).filter(|_| fits)?;
-        let indexed = self.part_of_index(insts, made, address)?;
-        let Class::Affine(shape) = self.plan.facts.class[indexed.index.idx()] else { return None };
-        // Nothing that it is made of has changed since.
-        let start = *made.get(&address.idx())?;
-        let sources = || indexed.words.iter().copied().chain([Val::Reg(indexed.index)]).filter_map(reg);
-        let earliest = self.start_of_index(insts, made, start);
-        let stays = sources().all(|r| insts[earliest..i].iter().all(|x| !x.dst.contains(&r)));
-        // Each vector of addresses is made of one of the groups, which are tested one by one.
-        let is_of_one = |q: usize| (8 * q..8 * q + 8).all(|l| shape.group_of(l) == shape.group_of(8 * q));
-        let fits = shape.groups() <= 4 && (0..4).all(is_of_one) && !shape.is_uniform();
-        let is_far = (0..shape.groups()).any(|g| run_of(&shape, g).1 >= 1 << 20);
-        (fits && !is_far && stays).then_some(indexed)
-    }
-
-    /// The first instruction of the block that belongs to the making of an address.
-    fn start_of_index(&self, insts: &[Inst], made: &FastMap<usize, usize>, at: usize) -> usize {
-        let before = insts[at]
-            .src
-            .iter()
-            .filter_map(|v| reg(*v))
-            .filter(|r| self.plan.facts.class[r.idx()] == Class::Varying && self.plan.def_count[r.idx()] == 1);
-        let starts = before.filter_map(|r| made.get(&r.idx()).filter(|k| **k < at));
-        starts.map(|k| self.start_of_index(insts, made, *k)).min().unwrap_or(at)
-    }
-
-    /// What a register that varies is made of in its block.
-    fn part_of_index(&self, insts: &[Inst], made: &FastMap<usize, usize>, r: Reg) -> Option<Indexed> {
-        if self.plan.def_count[r.idx()] != 1 || self.plan.facts.class[r.idx()] != Class::Varying {
-            return None;
-        }
-        let inst = &insts[*made.get(&r.idx())?];
-        let Op::Pure(op) = inst.op else { return None };
-        let of_index = |v: Val, signed: bool, shift: u32| {
-            let index = reg(v).filter(|r| self.f.regs[r.idx()] == Ty::B32 && self.stays_in_word(*r))?;
-            Some(Indexed { index, signed, shift, words: Vec::new(), number: 0 })
-        };
-        match (op, &inst.src[..]) {
-            (Pure::MulWide(Int { ty: Ty::B32, signed }), &[a, b]) => {
-                let (v, Val::Imm(by, _)) = (if reg(a).is_some() { (a, b) } else { (b, a) }) else { return None };
-                // As a factor of 32 bits it is a positive one.
-                (by.is_power_of_two() && by < 1 << 31).then_some(())?;
-                of_index(v, signed, by.trailing_zeros())
-            }
-            (Pure::Ext { bits: 32, signed, from: Ty::B32, to: Ty::B64 }, &[v]) => of_index(v, signed, 0),
-            (Pure::Shl(Ty::B64), &[Val::Reg(v), Val::Imm(by, _)]) if by < 32 => {
-                let of = self.part_of_index(insts, made, v)?;
-                let is_bare = of.words.is_empty() && of.number == 0 && of.shift == 0;
-                is_bare.then_some(Indexed { shift: by as u32, ..of })
-            }
-            (Pure::Add(Ty::B64), &[a, b]) => {
-                let is_same = |v: Val| reg(v).is_none_or(|r| self.is_same_word(r));
-                let (of, with) = match (reg(a), reg(b)) {
-                    (Some(x), _) if is_same(b) => (x, b),
-                    (_, Some(x)) if is_same(a) => (x, a),
-                    _ => return None,
-                };
-                let mut of = self.part_of_index(insts, made, of)?;
-                match with {
-                    Val::Imm(n, _) => of.number = of.number.wrapping_add(n.cast_signed()),
-                    Val::Reg(_) => of.words.push(with),
-                }
-                (of.words.len() <= 2).then_some(of)
-            }
-            _ => None,
-        }
-    }
-
     /// Whether a value is a word that nobody else takes over while its block runs.
-    fn stays_in_word(&self, r: Reg) -> bool {
+    pub(crate) fn stays_in_word(&self, r: Reg) -> bool {
         let is_linear = self.is_linear_value(Val::Reg(r));
         let stays = matches!(self.place(r), Place::Words(at) if at >= FRAME_WORDS || self.places.is_own[r.idx()]);
         (stays || is_linear) && self.shape(Val::Reg(r)).is_some()
@@ -172,7 +44,11 @@ impl Emit<'_> {
             return false;
         };
         let apart = self.a.label();
-        let shape = self.shape(Val::Reg(indexed.index)).unwrap_or(Shape::UNIFORM);
+        let Some(shape) = indexed.shape(self.plan) else {
+            self.by_numbers(inst, &Access { cold: apart, ..*x }, &indexed, done);
+            self.end_indexed(x, &indexed, apart);
+            return true;
+        };
         let address = shape.times(1 << indexed.shift);
         let fast = Access { cold: apart, ..*x };
         if address.is_linear() && address.stride == x.class.bytes() {
@@ -202,12 +78,17 @@ impl Emit<'_> {
             }
             self.in_part = in_part;
         }
+        self.end_indexed(x, &indexed, apart);
+        true
+    }
+
+    /// Where an access by an index goes on that its tests refused: with its address as a vector.
+    fn end_indexed(&mut self, x: &Access, indexed: &Indexed, apart: Label) {
         self.a.bind(apart);
         self.drop_held();
         if let Some(address) = reg(x.class.address).filter(|r| self.indices.delayed.has(r.idx())) {
-            self.make_indexed(address, &indexed);
+            self.make_indexed(address, indexed);
         }
-        true
     }
 
     /// Goes to `apart` where an index wraps from one lane to another. Uses `rax`.
@@ -238,13 +119,18 @@ impl Emit<'_> {
         }
     }
 
-    /// An index at the width of addresses, times its size.
-    fn sized(&mut self, to: Register, from: Register, indexed: &Indexed) {
+    /// An index at the width of addresses.
+    pub(crate) fn widen_index(&mut self, to: Register, from: Register, indexed: &Indexed) {
         if indexed.signed {
             self.a.op2(Code::Movsxd_r64_rm32, to, low32(from));
         } else {
             self.a.op2(Code::Mov_r32_rm32, low32(to), low32(from));
         }
+    }
+
+    /// The same times its size.
+    fn sized(&mut self, to: Register, from: Register, indexed: &Indexed) {
+        self.widen_index(to, from, indexed);
         if indexed.shift > 0 {
             self.a.imm8(Code::Shl_rm64_imm8, to, indexed.shift);
         }
@@ -319,18 +205,24 @@ impl Emit<'_> {
 
     /// Makes an address as a vector: of scalars, since words of the context may be others' by now.
     fn make_indexed(&mut self, address: Reg, indexed: &Indexed) {
-        let shape = self.shape(Val::Reg(indexed.index)).unwrap_or(Shape::UNIFORM);
+        let shape = indexed.shape(self.plan);
         let extend =
             if indexed.signed { Code::EVEX_Vpmovsxdq_zmm_k1z_ymmm256 } else { Code::EVEX_Vpmovzxdq_zmm_k1z_ymmm256 };
         let add = Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64;
         for q in 0..4 {
-            self.lane_value(Val::Reg(indexed.index), 8 * q, RAX);
-            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(0), EAX);
-            let delta = |l: usize| (shape.delta(8 * q + l % 8) - shape.delta(8 * q)).cast_unsigned() & Ty::B32.mask();
-            let deltas: Vec<u64> = (0..16).map(delta).collect();
-            let c = self.lanes_constant(Ty::B32, &deltas);
-            self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(0), zmm(0), c);
-            self.a.op2(extend, zmm(0), ymm(zmm(0)));
+            if let Some(shape) = shape {
+                self.lane_value(Val::Reg(indexed.index), 8 * q, RAX);
+                self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(0), EAX);
+                let delta =
+                    |l: usize| (shape.delta(8 * q + l % 8) - shape.delta(8 * q)).cast_unsigned() & Ty::B32.mask();
+                let deltas: Vec<u64> = (0..16).map(delta).collect();
+                let c = self.lanes_constant(Ty::B32, &deltas);
+                self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(0), zmm(0), c);
+                self.a.op2(extend, zmm(0), ymm(zmm(0)));
+            } else {
+                let s = self.clean_src(Val::Reg(indexed.index));
+                self.widened(&s, q, indexed.signed, 0);
+            }
             if indexed.shift > 0 {
                 self.a.op2i(Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8, zmm(0), zmm(0), indexed.shift);
             }

@@ -27,7 +27,9 @@ const R11: Register = Register::R11;
 /// Bytes of shared memory, at most.
 const MOST_SHARED: i32 = 256 << 10;
 /// Lanes, at most, whose accesses are done one by one.
-const FEW: i32 = 4;
+pub(crate) const FEW: i32 = 4;
+/// The comparison for what is not equal, of vectors.
+pub(crate) const NOT_EQUAL: u32 = 4;
 /// How many turns of a loop data is asked for ahead, as a power of two.
 const TURNS_AHEAD: u32 = 2;
 
@@ -94,6 +96,12 @@ impl Emit<'_> {
             self.a.number(R11, 0);
         }
         self.by_few(inst, x, n, done);
+        self.at_lanes(inst, x, n);
+        self.a.bind_if_wanted(done);
+    }
+
+    /// Does an access whose tests have passed: at the addresses in vectors 0 to `n`, from `r11` on.
+    pub(crate) fn at_lanes(&mut self, inst: &Inst, x: &Access, n: usize) {
         if x.class.kind == Kind::Load && x.class.order.is_strong() {
             self.loads_by_lane(inst, x, n);
         } else if is_of_tuples(&x.class) && !x.class.order.is_strong() {
@@ -112,7 +120,6 @@ impl Emit<'_> {
                 self.scatter(x, e, &s);
             }
         }
-        self.a.bind_if_wanted(done);
     }
 
     /// In a block that some lanes may execute: if all of them do, and all tests pass, an access as it would be done if that were known, where it needs no gather then.
@@ -166,8 +173,13 @@ impl Emit<'_> {
 
     /// Adds to `k7` which addresses of a vector are others than those of another one. Uses `k6`.
     fn differ(&mut self, q: usize, from: Register, mask: Register) {
+        self.add_to_k7(Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8, q, mask, [from, zmm(q as u8)], NOT_EQUAL);
+    }
+
+    /// Adds to `k7` for which lanes of a part a comparison of two vectors holds. Uses `k6`.
+    pub(crate) fn add_to_k7(&mut self, code: Code, q: usize, mask: Register, [a, b]: [Register; 2], cmp: u32) {
         let to = if q == 0 { Register::K7 } else { Register::K6 };
-        self.a.op3i(Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8, Out::masked(to, mask), from, zmm(q as u8), 4);
+        self.a.op3i(code, Out::masked(to, mask), a, b, cmp);
         if q > 0 {
             self.a.op3(Code::VEX_Korw_kr_kr_kr, Register::K7, Register::K7, Register::K6);
         }
@@ -236,7 +248,7 @@ impl Emit<'_> {
     }
 
     /// In a loop, asks for what a load reads some turns later, if it goes on by the step from the last turn to this one. The address is in `rax`. Uses `rdx`.
-    fn fetch_ahead(&mut self, x: &Access) {
+    pub(crate) fn fetch_ahead(&mut self, x: &Access) {
         let is_in_loop = self.plan.facts.cfg.loop_of[self.at.0].is_some();
         if x.class.kind != Kind::Load || !is_in_loop {
             return;

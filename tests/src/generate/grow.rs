@@ -41,17 +41,20 @@ pub(super) struct Grower<'r> {
     funcs: usize,
     /// Statements that may still be made.
     budget: usize,
+    /// Whether there are statements that kernels asked of devices have not.
+    is_new: bool,
 }
 
-/// Functions and body of a kernel with blocks of that shape.
+/// Functions and body of a kernel with blocks of that shape; `is_new`: with statements that kernels asked of devices have not.
 pub fn grow(
     rng: &mut Rng,
     templates: &[Vec<Template>],
     specials: &[Vec<Special>],
     block: [u32; 3],
+    is_new: bool,
 ) -> (Vec<Func>, Vec<Node>) {
     let n_funcs = rng.below(3);
-    let mut g = Grower { rng, templates, specials, threads: block.iter().product(), funcs: 0, budget: 0 };
+    let mut g = Grower { rng, templates, specials, threads: block.iter().product(), funcs: 0, budget: 0, is_new };
     let mut funcs = Vec::new();
     for i in 0..n_funcs {
         g.budget = 12;
@@ -97,6 +100,7 @@ impl Grower<'_> {
             50..=55 if site.is_together() => self.exchange(),
             56..=65 if site.is_together() => self.warp(),
             66..=71 => self.special(),
+            72..=74 if site != Site::Function && self.is_new && self.rng.one_in(2) => pressure::numbered(self),
             72..=74 if site != Site::Function => pressure::ends(self),
             75..=77 => pressure::registers(self),
             78..=80 if site != Site::Function => pressure::own_atomic(self),

@@ -144,6 +144,9 @@ const GRIDS: &[([u32; 3], Option<[u32; 3]>)] = &[
     ([2, 1, 1], Some([1, 1, 1])),
 ];
 
+/// Kernels of seeds below it stay as they are: devices were asked about them.
+pub const OF_DEVICES: u64 = 10_000;
+
 /// The kernel of a seed.
 pub fn kernel(seed: u64) -> Kernel {
     let mut rng = Rng::new(seed);
@@ -152,7 +155,7 @@ pub fn kernel(seed: u64) -> Kernel {
     let block = *rng.pick(BLOCKS);
     let (grid, cluster) = *rng.pick(GRIDS);
     let shared_bytes = *rng.pick(&[0, 0, 40, 4096]);
-    let (funcs, body) = grow::grow(&mut rng, &dialect.templates, &dialect.specials, block);
+    let (funcs, body) = grow::grow(&mut rng, &dialect.templates, &dialect.specials, block, seed >= OF_DEVICES);
     Kernel { seed, header: dialect.header, funcs, body, grid, block, cluster, shared_bytes, scalar: rng.next() }
 }
 

@@ -1,5 +1,5 @@
 //! Statements that press on a generator of code: more live values than the host has registers, in loops whose lanes leave at different times; accesses that
-//! end where an allocation does; atomics whose old values are read; values that all lanes share, or that go up by even steps, and what is made of those alone.
+//! end where an allocation does, or by an index; atomics whose old values are read; values that all lanes share, or that go up by even steps, and what is made of those alone.
 
 use super::grow::{Grower, UNIFORM};
 use super::templates::Class;
@@ -84,6 +84,54 @@ pub(super) fn ends(g: &mut Grower<'_>) -> Node {
         lines.push("sub.u64 %a0, %in, %a0;".into());
         INPUT_BYTES - bytes
     };
+    lines.push(format!("{guard}ld.global.{ty} {to}, [%a0+{offset}];"));
+    Node::Lines(lines)
+}
+
+/// A load by an index of 32 bits of the input, as compilers write it: lanes at neighbours, all at one place, or anywhere, from a base at either end.
+pub(super) fn numbered(g: &mut Grower<'_>) -> Node {
+    let guard = g.guard();
+    let forms: [(&str, String, usize); 9] = [
+        ("u8", g.r(), 1),
+        ("s16", g.r(), 2),
+        ("b32", g.r(), 4),
+        ("f32", g.r(), 4),
+        ("s32", g.reg(Class::L), 4),
+        ("b64", g.reg(Class::L), 8),
+        ("v2.b32", "{%r1, %r4}".into(), 8),
+        ("v4.b32", "{%r1, %r2, %r4, %r5}".into(), 16),
+        ("v2.b64", "{%l1, %l4}".into(), 16),
+    ];
+    let (ty, to, bytes) = g.rng.pick(&forms).clone();
+    // Bytes from an index to the next one: of a tuple the element's, mostly.
+    let step = if bytes >= 8 && g.rng.one_in(2) { 4 } else { bytes };
+    let n = INPUT_BYTES / bytes;
+    let mut lines = vec![match g.rng.below(5) {
+        0 => format!("and.b32 %t0, {}, {};", g.r(), 31.min(n - 1)),
+        1 => format!("div.u32 %t0, %lin, {};", 33 + g.rng.below(100)),
+        2 => format!("xor.b32 %t0, %lin, {};", g.rng.pick(&[0, 1, 32, 48])),
+        3 => format!("mad.lo.u32 %t0, {}, 0, {};", g.r(), g.rng.below(n)),
+        _ => format!("max.u32 %t0, %lin, {};", g.rng.below(n)),
+    }];
+    lines.push(format!("rem.u32 %t0, %t0, {n};"));
+    let signed = g.rng.one_in(2);
+    // The last element from the end of the input is that of index 0.
+    let back = signed && g.rng.one_in(2);
+    if back {
+        lines.push(format!("sub.s32 %t0, %t0, {};", n - 1));
+    }
+    if step != bytes {
+        lines.push(format!("mul.lo.u32 %t0, %t0, {};", bytes / step));
+    }
+    let sign = if signed { 's' } else { 'u' };
+    if g.rng.one_in(3) {
+        lines.push(format!("cvt.{sign}64.{sign}32 %a0, %t0;"));
+        lines.push(format!("shl.b64 %a0, %a0, {};", step.trailing_zeros()));
+    } else {
+        lines.push(format!("mul.wide.{sign}32 %a0, %t0, {step};"));
+    }
+    lines.push("add.s64 %a0, %in, %a0;".into());
+    let offset = if back { INPUT_BYTES / bytes * bytes - bytes } else { 0 };
     lines.push(format!("{guard}ld.global.{ty} {to}, [%a0+{offset}];"));
     Node::Lines(lines)
 }

@@ -111,7 +111,7 @@ impl Emit<'_> {
         };
         let reads_stream = |b: usize| {
             let insts = f.blocks[b].insts.iter().enumerate();
-            insts.filter(|(_, x)| matches!(x.op, Op::Load { .. })).any(|(i, _)| self.indices.has((b, i)))
+            insts.filter(|(_, x)| matches!(x.op, Op::Load { .. })).any(|(i, _)| self.indices.has(self.plan, (b, i)))
         };
         threads >= 64
             && threads.is_multiple_of(32)
