@@ -1,24 +1,39 @@
 //! Which registers may hold a NaN that is not canonical.
 
+use handloom_diag::hash::FastMap;
 use handloom_ir::simt::*;
 use handloom_ir::types::Ty;
 
 use crate::analysis::classes::{Class, Facts};
 use crate::ways::{Way, way};
 
+/// Whether the result of an op is one of its sources as it is.
+pub(crate) fn hands_on(op: Pure) -> bool {
+    matches!(op, Pure::Mov(Ty::B32 | Ty::B64) | Pure::Select(Ty::B32 | Ty::B64))
+}
+
 /// Registers that hold float results only, whose NaNs become canonical where their bits are used.
 pub fn loose(f: &Function, facts: &Facts) -> Vec<bool> {
     let mut loose = vec![true; f.regs.len()];
     let mut seen = vec![false; f.regs.len()];
+    // By register, those that may be handed on what it holds.
+    let mut heirs: FastMap<usize, Vec<usize>> = FastMap::default();
     for (b, block) in f.blocks.iter().enumerate() {
         for inst in &block.insts {
             let by_op = matches!(inst.op, Op::Pure(p) if p.facts().is_loose);
             // A number that is no NaN stays what it is, so where others are results of floats it makes no difference.
             let is_number = matches!((inst.op, inst.src.as_slice()),
                 (Op::Pure(Pure::Mov(ty)), [Val::Imm(x, _)]) if !is_nan(*x, ty));
+            let hands_on = matches!(inst.op, Op::Pure(p) if hands_on(p)) && !inst.src.iter().any(is_nan_number);
             for d in &inst.dst {
                 seen[d.idx()] |= by_op;
-                loose[d.idx()] &= by_op || is_number && facts.class[d.idx()] == Class::Varying;
+                let may_get = (is_number || hands_on) && facts.class[d.idx()] == Class::Varying;
+                loose[d.idx()] &= by_op || may_get;
+                for v in inst.src.iter().filter(|_| hands_on && may_get) {
+                    if let Val::Reg(r) = v {
+                        heirs.entry(r.idx()).or_default().push(d.idx());
+                    }
+                }
             }
             if !facts.masked.has(b) {
                 continue;
@@ -40,7 +55,30 @@ pub fn loose(f: &Function, facts: &Facts) -> Vec<bool> {
             loose[d.idx()] = false;
         }
     }
+    // Who may get bits of another kind is none of them.
+    let is_value = |r: &usize| f.regs[*r] != Ty::P;
+    let mut work: Vec<usize> = (0..loose.len()).filter(|r| !loose[*r]).filter(is_value).collect();
+    while let Some(r) = work.pop() {
+        for d in heirs.get(&r).map_or([].as_slice(), Vec::as_slice) {
+            if std::mem::replace(&mut loose[*d], false) {
+                work.push(*d);
+            }
+        }
+    }
+    let mut work: Vec<usize> = (0..loose.len()).filter(|r| loose[*r] && seen[*r]).collect();
+    while let Some(r) = work.pop() {
+        for d in heirs.get(&r).map_or([].as_slice(), Vec::as_slice) {
+            if loose[*d] && !std::mem::replace(&mut seen[*d], true) {
+                work.push(*d);
+            }
+        }
+    }
     loose.iter().zip(seen).map(|(l, s)| *l && s).collect()
+}
+
+/// Whether a value is a number that is a NaN.
+fn is_nan_number(v: &Val) -> bool {
+    matches!(v, Val::Imm(x, ty) if is_nan(*x, *ty))
 }
 
 /// Whether bits of a type are a NaN of a float of its width.

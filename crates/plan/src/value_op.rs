@@ -1,8 +1,9 @@
 //! What the value op of an instruction asks of whoever emits it, by whatever means: scalars, vectors, or the routine.
 
-use handloom_ir::simt::{Inst, Pure, Val};
+use handloom_ir::simt::{Inst, Pure, Reg, Val};
 use handloom_ir::types::{Float, Ty};
 
+use crate::nans::hands_on;
 use crate::plan::Plan;
 use crate::ways::{Way, way};
 
@@ -48,9 +49,14 @@ impl Plan {
             op,
             types: inst.src.iter().map(|v| self.func.ty(*v)).collect(),
             constants: inst.src.iter().map(constant).collect(),
-            takes_odd_nans: facts.takes_loose,
+            takes_odd_nans: self.takes_odd_nans(op, inst.dst[0]),
             canonical: (!stays).then(|| float_of(self.func.regs[result])),
         }
+    }
+
+    /// Whether a value op with such a result takes NaNs of its sources as they come.
+    pub fn takes_odd_nans(&self, op: Pure, result: Reg) -> bool {
+        op.facts().takes_loose || hands_on(op) && self.may_hold_odd_nan[result.idx()]
     }
 
     /// The type of the NaNs that a source may hold which are not canonical.

@@ -59,6 +59,8 @@ pub struct Asm {
     written: u32,
     /// By number, where the last instruction stands that wrote one of the vectors that hold nothing for long.
     vector_written: [usize; 8],
+    /// The same by mask register.
+    mask_written: [usize; 8],
     /// Where AVX2 is all there is: what stands for vectors of 512 bits.
     narrow: Option<Box<Narrow>>,
     /// Bytes that are added to places in the context of the warp: those of another one.
@@ -90,6 +92,7 @@ impl Asm {
             statements: Vec::new(),
             written: u32::MAX,
             vector_written: [0; 8],
+            mask_written: [0; 8],
             narrow: None,
             shift: 0,
         }
@@ -105,9 +108,12 @@ impl Asm {
         self.written &= !register_bit(r);
     }
 
-    /// Whether a vector below 8 still holds what the instruction wrote that ended at a place of the code.
-    pub fn still_holds(&self, vector: Register, since: usize) -> bool {
-        let written = vector_number(vector).map_or(usize::MAX, |n| self.vector_written[n]);
+    /// Whether a vector below 8, or a mask register, still holds what the instruction wrote that ended at a place of the code.
+    pub fn still_holds(&self, register: Register, since: usize) -> bool {
+        let written = match mask_number(register) {
+            Some(n) => self.mask_written[n],
+            None => vector_number(register).map_or(usize::MAX, |n| self.vector_written[n]),
+        };
         written < since && self.last_bound < since
     }
 
@@ -118,6 +124,10 @@ impl Asm {
 
     /// From now on, places in the context of the warp are those of one that lies so many bytes further on.
     pub fn shift(&mut self, by: i32) {
+        if by != self.shift {
+            // What masks hold is of the other one.
+            self.mask_written = [self.len; 8];
+        }
         self.shift = by;
     }
 
@@ -306,7 +316,15 @@ impl Asm {
     fn note_written(&mut self, i: &Instruction) {
         if matches!(i.code(), Code::Call_rel32_64 | Code::Call_rm64) {
             self.written = u32::MAX;
+            self.mask_written = [self.len; 8];
             return;
+        }
+        if let Some(n) = mask_number(i.op0_register()) {
+            self.mask_written[n] = self.len;
+        }
+        // Gathers and scatters clear theirs.
+        if let Some(n) = mask_number(i.op_mask()).filter(|_| i.is_vsib()) {
+            self.mask_written[n] = self.len;
         }
         self.written |= register_bit(i.op0_register());
         if let Some(n) = vector_number(i.op0_register()) {
@@ -576,6 +594,11 @@ fn rounded(mut i: Instruction, round: RoundingControl) -> Instruction {
 fn vector_number(r: Register) -> Option<usize> {
     let of = |first: Register| (r as usize).checked_sub(first as usize).filter(|n| *n < 8);
     of(Register::ZMM0).or(of(Register::YMM0)).or(of(Register::XMM0))
+}
+
+/// The number of a mask register.
+fn mask_number(r: Register) -> Option<usize> {
+    (r as usize).checked_sub(Register::K0 as usize).filter(|n| *n < 8)
 }
 
 /// The bit of a general register of any width; 0 for others.

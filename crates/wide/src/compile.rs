@@ -169,6 +169,7 @@ fn made(
         in_flags: None,
         joints: Joints::default(),
         proven: Vec::new(),
+        halves: None,
         indices: Indices::none(plan.func.regs.len()),
         by_indexed: None,
         bundles: bundles(&plan, &found, &uses),

@@ -523,7 +523,10 @@ impl Emit<'_> {
         let step = 32 / n_parts(ty);
         for q in 0..n_parts(ty) {
             if !takes_none {
-                self.part_bits(&src[2], ty, q, K5);
+                let k = self.part_bits(&src[2], ty, q, K5);
+                if k != K5 {
+                    self.a.op2(Code::VEX_Kmovw_kr_km16, K5, k);
+                }
             }
             let (a, b) = (self.reg(&src[0], q, 0), self.reg(&src[1], q, 1));
             let compare = by_width(ty, COMPARE.0, COMPARE.1);

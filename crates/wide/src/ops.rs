@@ -5,7 +5,7 @@
 //!   may be source and result.
 //! - An op that has no arm here is done by the routine; nothing is written before that is known.
 
-use handloom_ir::simt::{FMode, Inst, Op, Pure};
+use handloom_ir::simt::{FMode, Inst, Op, Pure, Reg};
 use handloom_ir::types::{Float, Int, PrmtMode, Ty};
 use iced_x86::{Code, Register, RoundingControl};
 
@@ -88,12 +88,15 @@ impl Emit<'_> {
     /// A value op whose result varies, or is one vector of a scalar.
     pub(crate) fn vector_op(&mut self, inst: &Inst) {
         let Op::Pure(op) = inst.op else { panic!("{:?} is no value op", inst.op) };
-        let src: Vec<Src> = inst.src.iter().map(|v| self.source_of(op, *v)).collect();
+        let src: Vec<Src> = inst.src.iter().map(|v| self.source_of(op, inst.dst[0], *v)).collect();
         let d = inst.dst[0];
         let ty = self.f.regs[d.idx()];
         if ty == Ty::P {
             self.mask_op(op, &src);
             self.set_bits(d);
+            if !is_wide(lanes_of(op)) {
+                self.note_halves(d);
+            }
             return;
         }
         for q in self.parts_in_use(ty) {
@@ -106,8 +109,9 @@ impl Emit<'_> {
         }
     }
 
-    pub(crate) fn source_of(&self, op: Pure, v: handloom_ir::simt::Val) -> Src {
-        if op.facts().takes_loose { self.src(v) } else { self.clean_src(v) }
+    /// A source of a value op with such a result.
+    pub(crate) fn source_of(&self, op: Pure, result: Reg, v: handloom_ir::simt::Val) -> Src {
+        if self.plan.takes_odd_nans(op, result) { self.src(v) } else { self.clean_src(v) }
     }
 
     /// A value op on predicates alone, if it is one.
@@ -339,11 +343,11 @@ impl Emit<'_> {
                 let code =
                     by_width(ty, Code::EVEX_Vptestnmd_kr_k1_zmm_zmmm512b32, Code::EVEX_Vptestnmq_kr_k1_zmm_zmmm512b64);
                 self.a.op3(code, Register::K7, a, a);
-                self.ones_of_mask(ty, out);
+                self.ones_of_mask(Register::K7, ty, out);
             }
             Pure::FromPred(_) => {
-                self.part_bits(&src[0], ty, q, Register::K7);
-                self.ones_of_mask(ty, out);
+                let k = self.part_bits(&src[0], ty, q, Register::K7);
+                self.ones_of_mask(k, ty, out);
             }
             Pure::MulHi(int) if int.ty != Ty::B64 => self.mul_hi(int, q, src, out),
             Pure::MulWide(int) if int.ty == Ty::B32 => {
@@ -379,7 +383,7 @@ impl Emit<'_> {
                 self.copy(ty, out, t0.into());
             }
             Pure::Select(_) => {
-                self.part_bits(&src[0], ty, q, Register::K5);
+                let k = self.part_bits(&src[0], ty, q, Register::K5);
                 // A vector for each source: of a value that all lanes share it holds the source already.
                 let a = self.rm(&src[1], q, 1);
                 let b = self.reg(&src[2], q, 2);
@@ -389,9 +393,9 @@ impl Emit<'_> {
                     Code::EVEX_Vpblendmq_zmm_k1z_zmm_zmmm512b64,
                 );
                 if out.mask == ALL {
-                    self.a.op3(code, Out::masked(out.reg, Register::K5), b, a);
+                    self.a.op3(code, Out::masked(out.reg, k), b, a);
                 } else {
-                    self.a.op3(code, Out::masked(t0, Register::K5), b, a);
+                    self.a.op3(code, Out::masked(t0, k), b, a);
                     self.copy(ty, out, t0.into());
                 }
             }
@@ -476,12 +480,12 @@ impl Emit<'_> {
         self.copy(Ty::B64, out, zmm(6).into());
     }
 
-    /// One where `k7` says so, else zero.
-    pub(crate) fn ones_of_mask(&mut self, ty: Ty, out: Out) {
+    /// One where a mask register says so, else zero.
+    pub(crate) fn ones_of_mask(&mut self, k: Register, ty: Ty, out: Out) {
         let t = zmm(4);
         self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, t, t, t);
         let c = self.constant(ty, 1);
-        self.a.op2(load_code(ty), Out::masked(t, Register::K7), c);
+        self.a.op2(load_code(ty), Out::masked(t, k), c);
         self.copy(ty, out, t.into());
     }
 

@@ -82,7 +82,7 @@ impl Emit<'_> {
                 self.in_rax = None;
                 let mut src = Vec::new();
                 for (i, v) in inst.src.iter().enumerate() {
-                    src.push(self.given(op, *v, lane, i as u8));
+                    src.push(self.given((op, inst.dst[0]), *v, lane, i as u8));
                 }
                 self.one_lane(op, inst.dst[0], &src);
             }
@@ -270,7 +270,7 @@ impl Emit<'_> {
     }
 
     /// The same in all lanes of vector `i`, as a source of vector code.
-    fn given(&mut self, op: Pure, v: Val, lane: usize, i: u8) -> Src {
+    fn given(&mut self, (op, result): (Pure, Reg), v: Val, lane: usize, i: u8) -> Src {
         let ty = self.ty(v);
         if let Val::Imm(x, ty) = v {
             return Src { at: At::Imm(x & ty.mask()), ty, odd: false };
@@ -286,7 +286,7 @@ impl Emit<'_> {
         } else {
             self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(i), EAX);
         }
-        if self.source_of(op, v).odd {
+        if self.source_of(op, result, v).odd {
             self.canonical(ty, zmm(i).into());
         }
         Src { at: At::Given(zmm(i)), ty, odd: false }

@@ -381,16 +381,34 @@ impl Emit<'_> {
         }
     }
 
-    /// A part of a predicate in a mask register. Clobbers `eax`, `ecx`, `k5`, `k6`, vector 3, before it writes.
-    pub(crate) fn part_bits(&mut self, s: &Src, ty: Ty, q: usize, k: Register) {
+    /// Notes that `k5` and `k6` hold the halves of a predicate that was just made: who reads it next may find it there.
+    pub(crate) fn note_halves(&mut self, r: Reg) {
+        self.halves = match self.place(r) {
+            Place::Mask(at) if self.a.has_wide_vectors() && !self.is_for_branch(r) => Some((at, self.a.position())),
+            _ => None,
+        };
+    }
+
+    /// The mask register that holds a part of a predicate, by its word, since it was made.
+    fn half_at_hand(&self, at: u32, ty: Ty, q: usize) -> Option<Register> {
+        let (_, since) = self.halves.filter(|h| !is_wide(ty) && h.0 == at)?;
+        let k = if q == 0 { Register::K5 } else { Register::K6 };
+        self.a.still_holds(k, since).then_some(k)
+    }
+
+    /// A part of a predicate in a mask register: in `k`, or where it is. Clobbers `eax`, `ecx`, `k5`, `k6`, vector 3, before it writes.
+    pub(crate) fn part_bits(&mut self, s: &Src, ty: Ty, q: usize, k: Register) -> Register {
         if let At::Mask(at) = s.at {
+            if let Some(k) = self.half_at_hand(at, ty, q) {
+                return k;
+            }
             let (code, at) = if is_wide(ty) {
                 (Code::VEX_Kmovb_kr_km8, at + q as u32)
             } else {
                 (Code::VEX_Kmovw_kr_km16, at + 2 * q as u32)
             };
             self.a.op2(code, k, ctx(at));
-            return;
+            return k;
         }
         self.bits(s);
         let by = if is_wide(ty) { 8 * q } else { 16 * q };
@@ -398,6 +416,7 @@ impl Emit<'_> {
             self.a.imm8(Code::Shr_rm32_imm8, EAX, by as u32);
         }
         self.a.op2(Code::VEX_Kmovd_kr_r32, k, EAX);
+        k
     }
 
     /// Whether the instruction being emitted is the last of its block, and makes what the branch behind it asks and nobody else.
@@ -410,6 +429,7 @@ impl Emit<'_> {
 
     /// Writes the predicate in `eax` to a register, for the lanes of the block. Uses `ecx`, `k5`, vector 3.
     pub(crate) fn set_bits(&mut self, r: Reg) {
+        self.halves = None;
         match self.place(r) {
             Place::Mask(_) if self.is_for_branch(r) => self.at_hand = Some(r),
             Place::Mask(at) => {

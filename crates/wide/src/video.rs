@@ -208,7 +208,7 @@ impl Emit<'_> {
                     Code::EVEX_Vpcmpud_kr_k1_zmm_zmmm512b32_imm8
                 };
                 self.a.op3i(code, Register::K7, x, y, n);
-                self.ones_of_mask(Ty::B32, to);
+                self.ones_of_mask(Register::K7, Ty::B32, to);
             }
         }
         if is_last {
