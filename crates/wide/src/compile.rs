@@ -170,6 +170,7 @@ fn made(
         joints: Joints::default(),
         proven: Vec::new(),
         halves: None,
+        in_vector: None,
         indices: Indices::none(plan.func.regs.len()),
         by_indexed: None,
         bundles: bundles(&plan, &found, &uses),

@@ -159,6 +159,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) uses: Uses,
     /// Whose halves `k5` and `k6` held at a place of the code: the word of a predicate.
     pub(crate) halves: Option<(u32, usize)>,
+    /// The value that every lane of vector 7 held at a place of the code, and of which warp it was.
+    pub(crate) in_vector: Option<(Reg, usize, usize)>,
     /// Addresses by indices.
     pub(crate) indices: Indices,
     /// By what index the access in the making finds its address, and how its lanes lie, where that does not wrap.

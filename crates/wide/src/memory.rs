@@ -129,7 +129,9 @@ impl Emit<'_> {
         let (mut x, form, scalars) = self.kind_of_access(inst, class, limits, lanes);
         let (cold, is_atomic) = (x.cold, matches!(class.kind, Kind::Atomic(..)));
         if scalars || form != Form::Scattered {
-            x.decided = self.decided_access(&x);
+            let fixed = || self.head.as_ref()?.fixed(inst).filter(|_| limits == Limits::Shared);
+            x.decided = fixed().map(|(_, bit)| bit);
+            x.decided = x.decided.or_else(|| self.decided_access(&x));
         } else if self.in_part && self.form_for_all(inst, class) != Form::Scattered {
             // Gangs do it for all lanes, and ask the head.
             self.decided_access(&x);

@@ -16,9 +16,11 @@ use crate::asm::{Mem, low32};
 use crate::emit::*;
 use crate::ops::has_vector_code;
 use crate::table::{constant, has_scalar_code};
-use crate::values::{At, Src, is_wide};
+use crate::values::{At, Src, by_width, is_wide, load_code};
 
 const REGS: [Register; 4] = [RAX, RCX, RDX, RSI];
+/// Where the result of vector code for one lane is made.
+const RESULT: Register = Register::ZMM7;
 
 /// The second source of a multiplication of 32 or 64 bits, if it is a number that an instruction can hold.
 fn factor_of(op: Pure, constants: &[Option<u64>]) -> Option<i32> {
@@ -275,6 +277,15 @@ impl Emit<'_> {
         if let Val::Imm(x, ty) = v {
             return Src { at: At::Imm(x & ty.mask()), ty, odd: false };
         }
+        let spread = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
+        if self.is_in_vector(v) {
+            self.a.op2(load_code(ty), zmm(i), RESULT);
+            return self.given_in(ty, i, self.source_of(op, result, v).odd);
+        }
+        if let Some(Operand::Word(m)) = self.as_it_is(v, lane).filter(|_| matches!(ty, Ty::B32 | Ty::B64)) {
+            self.a.op2(spread, zmm(i), m);
+            return self.given_in(ty, i, self.source_of(op, result, v).odd);
+        }
         self.lane_value(v, lane, RAX);
         if ty == Ty::P {
             let at = self.take_scratch(64);
@@ -286,10 +297,20 @@ impl Emit<'_> {
         } else {
             self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(i), EAX);
         }
-        if self.source_of(op, result, v).odd {
+        self.given_in(ty, i, self.source_of(op, result, v).odd)
+    }
+
+    fn given_in(&mut self, ty: Ty, i: u8, is_odd: bool) -> Src {
+        if is_odd {
             self.canonical(ty, zmm(i).into());
         }
         Src { at: At::Given(zmm(i)), ty, odd: false }
+    }
+
+    /// Whether every lane of the vector for results holds a value, since it was made as the result of vector code.
+    fn is_in_vector(&self, v: Val) -> bool {
+        self.in_vector
+            .is_some_and(|(r, member, since)| (v, self.member) == (Val::Reg(r), member) && self.a.still_holds(RESULT, since))
     }
 
     /// One lane of an op, by vector code, in `rax`.
@@ -301,14 +322,18 @@ impl Emit<'_> {
             self.a.imm(Code::And_rm32_imm32, EAX, 1);
             return;
         }
-        self.part(op, 0, src, zmm(7).into());
+        self.part(op, 0, src, RESULT.into());
         if op.facts().is_loose && !self.plan.may_hold_odd_nan[d.idx()] {
-            self.canonical(ty, zmm(7).into());
+            self.canonical(ty, RESULT.into());
+        }
+        let is_one = self.words(d).is_some_and(|(shape, _)| shape.is_uniform()) && self.plan.def_count[d.idx()] == 1;
+        if is_one && matches!(ty, Ty::B32 | Ty::B64) && self.a.has_wide_vectors() {
+            self.in_vector = Some((d, self.member, self.a.position()));
         }
         if is_wide(ty) {
-            self.a.op2(Code::EVEX_Vmovq_rm64_xmm, RAX, xmm(zmm(7)));
+            self.a.op2(Code::EVEX_Vmovq_rm64_xmm, RAX, xmm(RESULT));
         } else {
-            self.a.op2(Code::EVEX_Vmovd_rm32_xmm, EAX, xmm(zmm(7)));
+            self.a.op2(Code::EVEX_Vmovd_rm32_xmm, EAX, xmm(RESULT));
         }
     }
 
