@@ -17,7 +17,6 @@ use handloom_plan::{Options, Plan};
 use iced_x86::Code;
 
 use crate::access::{Indices, Joints};
-use crate::indexed::Finder;
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
 use crate::awaited::awaited;
@@ -26,6 +25,7 @@ use crate::calls::Calls;
 use crate::emit::*;
 use crate::firsts::firsts_apart;
 use crate::head::{Head, testable};
+use crate::indexed::Finder;
 use crate::late::late_sums;
 use crate::ops::has_vector_code;
 use crate::pointers::pointers_apart;

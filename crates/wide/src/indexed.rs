@@ -47,7 +47,8 @@ impl Finder<'_> {
             let mut n_delayed: FastMap<usize, u32> = FastMap::default();
             for (i, inst) in insts.iter().enumerate().rev() {
                 let [d] = inst.dst[..] else { continue };
-                let is_part = self.part_of_index(insts, &made, d, MOST_STEPS).is_some() && made.get(&d.idx()) == Some(&i);
+                let is_part =
+                    self.part_of_index(insts, &made, d, MOST_STEPS).is_some() && made.get(&d.idx()) == Some(&i);
                 if !is_part {
                     continue;
                 }
@@ -105,13 +106,7 @@ impl Finder<'_> {
     }
 
     /// What a register that varies is made of in its block, in so many steps at most.
-    fn part_of_index(
-        &self,
-        insts: &[Inst],
-        made: &FastMap<usize, usize>,
-        r: Reg,
-        steps: u32,
-    ) -> Option<Indexed> {
+    fn part_of_index(&self, insts: &[Inst], made: &FastMap<usize, usize>, r: Reg, steps: u32) -> Option<Indexed> {
         let steps = steps.checked_sub(1)?;
         if self.plan.def_count[r.idx()] != 1 || self.class(r) != Class::Varying {
             return None;

@@ -309,8 +309,9 @@ impl Emit<'_> {
 
     /// Whether every lane of the vector for results holds a value, since it was made as the result of vector code.
     fn is_in_vector(&self, v: Val) -> bool {
-        self.in_vector
-            .is_some_and(|(r, member, since)| (v, self.member) == (Val::Reg(r), member) && self.a.still_holds(RESULT, since))
+        self.in_vector.is_some_and(|(r, member, since)| {
+            (v, self.member) == (Val::Reg(r), member) && self.a.still_holds(RESULT, since)
+        })
     }
 
     /// One lane of an op, by vector code, in `rax`.
