@@ -25,6 +25,13 @@ const REACH: u32 = 30;
 /// The comparison for what is greater, of vectors.
 const GREATER: u32 = 6;
 
+/// An access by an index, with the vectors that hold the index.
+struct Numbers<'a> {
+    x: &'a Access,
+    indexed: &'a Indexed,
+    of: [Register; 2],
+}
+
 impl Emit<'_> {
     /// Does an access of lanes anywhere; where a test refuses, it goes on at `x.cold`.
     pub(crate) fn by_numbers(&mut self, inst: &Inst, x: &Access, indexed: &Indexed, done: Label) {
@@ -35,26 +42,26 @@ impl Emit<'_> {
             self.a.jump(Code::Jbe_rel32_64, x.cold);
         }
         let s = self.clean_src(Val::Reg(indexed.index));
-        let numbers = [0, 1].map(|q| self.reg(&s, q, q as u8));
+        let n = Numbers { x, indexed, of: [0, 1].map(|q| self.reg(&s, q, q as u8)) };
         self.a.number(R11, indexed.number.wrapping_add(x.class.offset).cast_unsigned());
         for word in &indexed.words {
             self.lane_value(*word, 0, RAX);
             self.a.op2(Code::Add_r64_rm64, R11, RAX);
         }
-        self.first_number(x, indexed, numbers);
+        self.first_number(&n);
         let anywhere = self.a.label();
         if 1 << indexed.shift == x.class.bytes() {
             let apart = self.a.label();
             self.unless_so_far(x, 16, apart);
-            self.row_by_numbers(inst, x, indexed, numbers, [done, if self.is_of_part(x) { apart } else { anywhere }]);
+            self.row_by_numbers(inst, &n, [done, if self.is_of_part(x) { apart } else { anywhere }]);
             self.a.bind(apart);
         }
         if x.class.kind == Kind::Load && !self.is_of_bundle(inst.dst.first()) {
             self.unless_so_far(x, 0, anywhere);
-            self.one_by_numbers(inst, x, indexed, numbers, [done, anywhere]);
+            self.one_by_numbers(inst, &n, [done, anywhere]);
         }
         self.a.bind_if_wanted(anywhere);
-        self.offsets(x, indexed, numbers);
+        self.offsets(&n);
         self.at_lanes(inst, &Access { short: true, ..*x }, 2);
         self.a.jump(Code::Jmp_rel32_64, done);
     }
@@ -64,21 +71,22 @@ impl Emit<'_> {
     }
 
     /// The index of the first lane that takes part in `rsi`, at the width of addresses; in `rcx` that lane, or if all take part in `edx` how far the index of lane 16 is from it.
-    fn first_number(&mut self, x: &Access, indexed: &Indexed, numbers: [Register; 2]) {
-        self.a.op2(Code::EVEX_Vmovq_rm64_xmm, RSI, xmm(numbers[0]));
+    fn first_number(&mut self, n: &Numbers<'_>) {
+        let x = n.x;
+        self.a.op2(Code::EVEX_Vmovq_rm64_xmm, RSI, xmm(n.of[0]));
         if self.is_of_part(x) {
             let (row, known) = (self.take_scratch(128), self.a.label());
             self.a.op2(Code::Tzcnt_r32_rm32, ECX, x.lanes);
             self.a.jump(Code::Je_rel32_64, known);
-            for (q, r) in (0..).zip(numbers) {
+            for (q, r) in (0..).zip(n.of) {
                 self.a.store(store_code(Ty::B32), ctx(row + 64 * q), r, ALL);
             }
             self.load32(Register::ESI, Mem::indexed(WARP, RCX, 4, row.cast_signed()));
             self.a.bind(known);
         }
-        self.widen_index(RSI, RSI, indexed);
+        self.widen_index(RSI, RSI, n.indexed);
         if !self.is_of_part(x) {
-            self.a.op2(Code::EVEX_Vmovq_rm64_xmm, RDX, xmm(numbers[1]));
+            self.a.op2(Code::EVEX_Vmovq_rm64_xmm, RDX, xmm(n.of[1]));
             self.a.op2(Code::Sub_r32_rm32, EDX, Register::ESI);
         }
     }
@@ -92,15 +100,9 @@ impl Emit<'_> {
     }
 
     /// Goes to `apart` unless the numbers of all lanes that take part are what each part is compared with. Uses `rax`, `k5` to `k7`.
-    fn unless_equal(
-        &mut self,
-        x: &Access,
-        numbers: [Register; 2],
-        apart: Label,
-        mut with: impl FnMut(&mut Self, usize) -> Register,
-    ) {
-        for (q, r) in numbers.into_iter().enumerate() {
-            let mask = self.lanes_mask(x.lanes, Ty::B32, q);
+    fn unless_equal(&mut self, n: &Numbers<'_>, apart: Label, mut with: impl FnMut(&mut Self, usize) -> Register) {
+        for (q, r) in n.of.into_iter().enumerate() {
+            let mask = self.lanes_mask(n.x.lanes, Ty::B32, q);
             let with = with(self, q);
             self.add_to_k7(Code::EVEX_Vpcmpd_kr_k1_zmm_zmmm512b32_imm8, q, mask, [with, r], NOT_EQUAL);
         }
@@ -118,20 +120,14 @@ impl Emit<'_> {
     }
 
     /// Does an access of neighbours and goes to the first label, or to the second one.
-    fn row_by_numbers(
-        &mut self,
-        inst: &Inst,
-        x: &Access,
-        indexed: &Indexed,
-        numbers: [Register; 2],
-        [done, apart]: [Label; 2],
-    ) {
+    fn row_by_numbers(&mut self, inst: &Inst, n: &Numbers<'_>, [done, apart]: [Label; 2]) {
+        let x = n.x;
         self.a.op2(Code::Mov_r64_rm64, RDX, RSI);
         if self.is_of_part(x) {
             self.a.op2(Code::Sub_r64_rm64, RDX, RCX);
         }
         self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(4), EDX);
-        self.unless_equal(x, numbers, apart, |s, q| {
+        self.unless_equal(n, apart, |s, q| {
             let lanes: Vec<u64> = (16 * q as u64..16 * q as u64 + 16).collect();
             let c = s.lanes_constant(Ty::B32, &lanes);
             s.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(5), zmm(4), c);
@@ -139,10 +135,10 @@ impl Emit<'_> {
         });
         // An index that may wrap goes on elsewhere.
         self.a.op2(Code::Lea_r64_m, RAX, Mem::at(RSI, 31));
-        self.widen_index(R8, RAX, indexed);
+        self.widen_index(R8, RAX, n.indexed);
         self.a.op2(Code::Cmp_r64_rm64, R8, RAX);
         self.a.jump(Code::Jne_rel32_64, x.cold);
-        self.address_of(RDX, indexed);
+        self.address_of(RDX, n.indexed);
         self.fetch_ahead(x);
         self.limits(x);
         self.test_row(x);
@@ -151,17 +147,11 @@ impl Emit<'_> {
     }
 
     /// Does a load of lanes that are all at one place and goes to the first label, or to the second one.
-    fn one_by_numbers(
-        &mut self,
-        inst: &Inst,
-        x: &Access,
-        indexed: &Indexed,
-        numbers: [Register; 2],
-        [done, apart]: [Label; 2],
-    ) {
+    fn one_by_numbers(&mut self, inst: &Inst, n: &Numbers<'_>, [done, apart]: [Label; 2]) {
+        let x = n.x;
         self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(4), Register::ESI);
-        self.unless_equal(x, numbers, apart, |_, _| zmm(4));
-        self.address_of(RSI, indexed);
+        self.unless_equal(n, apart, |_, _| zmm(4));
+        self.address_of(RSI, n.indexed);
         self.limits(x);
         self.test(x, RAX, false);
         self.spread_place(inst, x);
@@ -169,8 +159,9 @@ impl Emit<'_> {
     }
 
     /// Tests all lanes. What they access is as many bytes from `r11`, which is moved, as vectors 0 and 1 say.
-    fn offsets(&mut self, x: &Access, indexed: &Indexed, numbers: [Register; 2]) {
-        let (shift, bytes) = (indexed.shift, x.class.bytes() as i32);
+    fn offsets(&mut self, n: &Numbers<'_>) {
+        let x = n.x;
+        let (shift, bytes) = (n.indexed.shift, x.class.bytes() as i32);
         self.limits(x);
         // From the first byte that may be accessed to the base, in `rax`.
         self.a.op2(Code::Mov_r64_rm64, RAX, R11);
@@ -189,7 +180,7 @@ impl Emit<'_> {
         self.a.op1(Code::Neg_rm64, RAX);
         let most = 1i64 << (REACH - shift);
         let ends = [
-            (RAX, if indexed.signed { -most } else { 0 }, Code::Cmovl_r64_rm64),
+            (RAX, if n.indexed.signed { -most } else { 0 }, Code::Cmovl_r64_rm64),
             (RDX, most - 1, Code::Cmovg_r64_rm64),
         ];
         for (at, end, code) in ends {
@@ -210,7 +201,7 @@ impl Emit<'_> {
             self.a.imm8(Code::Shl_rm64_imm8, RAX, shift);
         }
         self.a.op2(Code::Add_r64_rm64, R11, RAX);
-        for (q, r) in numbers.into_iter().enumerate() {
+        for (q, r) in n.of.into_iter().enumerate() {
             let mut distance = zmm(q as u8);
             self.a.op3(Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, distance, r, zmm(4));
             if turned > 0 {
