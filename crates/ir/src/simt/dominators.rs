@@ -134,7 +134,8 @@ mod tests {
                 let is_reached = reaches(&succs, b, n);
                 let mut all: Vec<usize> = (0..n).filter(|d| is_reached && *d != b && !reaches(&succs, b, *d)).collect();
                 let mut sorted = found.clone();
-                (all.sort_unstable(), sorted.sort_unstable());
+                all.sort_unstable();
+                sorted.sort_unstable();
                 assert_eq!(sorted, all, "of {b} in {succs:?}");
                 // The nearest one is dominated by all others.
                 assert!(found.windows(2).all(|d| !reaches(&succs, d[0], d[1])), "of {b} in {succs:?}");
