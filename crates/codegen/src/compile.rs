@@ -8,8 +8,9 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CompiledCode, Context};
 use handloom_diag::Span;
-use handloom_ir::simt::Function;
 use handloom_ir::simt::text::Line;
+use handloom_ir::simt::{Counting, Function};
+use handloom_plan::abi::Tables;
 use handloom_plan::host::{Architecture, Feature, Host};
 use handloom_plan::packs::Strategy;
 use handloom_plan::{Options, Plan};
@@ -17,12 +18,13 @@ use handloom_plan::{Options, Plan};
 use crate::blocks::keep_order;
 use crate::emit::{POOL_BYTES, emit};
 use crate::failure::Failure;
+use crate::lives::Lives;
 use crate::load::Code;
 
 /// A stage that can be printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// What was decided about a function before code is emitted: [`Plan`] and [`Strategy`].
+    /// What was decided about a function before code is emitted: [`Plan`] and [`Strategy`] of fast code. That it is short instead is known when that has been emitted.
     Plan,
     /// Cranelift IR.
     Clif,
@@ -39,7 +41,7 @@ pub enum Stage {
 pub fn compile(func: &Function, options: &Options) -> Result<Code, Failure> {
     // Before anything is done for a host that there is no code for.
     target(&options.host, Allocator::Backtracking)?;
-    let (mut cx, tables) = emit(&Strategy::new(&Plan::new(func, options)));
+    let (mut cx, tables) = emitted(func, options).1;
     let compiled = finish(&func.name, &mut cx, &options.host)?;
     Code::load(compiled, tables, pool())
 }
@@ -60,10 +62,28 @@ enum Allocator {
 /// of the host grow with the text, and a single pass with what is around it 2 to 8.
 const LONG: usize = 300_000;
 
+/// The same for what [`Lives::crowd`] says of a function. That of the corpus with most, an attention, has 56,000,000,000 and takes 3 s; sums of thousands of
+/// values that are all kept have 160,000,000,000 and more, and backtracking takes 13 to more than 60 s for what a single pass does in one.
+const CROWDED: u64 = 100_000_000_000;
+
+/// The same for its values that are not used at once: backtracking takes some 50 us for each. That attention has 32,000, a megabyte of sums and products without
+/// accesses 113,000.
+const KEPT: u64 = 60_000;
+
+/// Values at the starts of blocks from which code is short instead, which keeps them in memory: a single pass takes some 50 ns for each. That attention has 4,000,000.
+const AT_BLOCKS: u64 = 40_000_000;
+
+/// How long values of a function live, if that may be too long: there are no more values at an instruction than there are instructions.
+fn lives(func: &clif::Function) -> Option<Lives> {
+    let may_be_crowded = (func.dfg.num_insts() as u64).saturating_pow(3) > CROWDED;
+    may_be_crowded.then(|| Lives::of(func))
+}
+
 impl Allocator {
     /// The allocator for a function.
     fn of(func: &clif::Function) -> Allocator {
-        if func.dfg.num_insts() < LONG { Allocator::Backtracking } else { Allocator::SinglePass }
+        let much = || lives(func).is_some_and(|l| l.crowd() > CROWDED || l.n_kept > KEPT);
+        if func.dfg.num_insts() < LONG && !much() { Allocator::Backtracking } else { Allocator::SinglePass }
     }
 
     /// Cranelift's name for it.
@@ -75,28 +95,55 @@ impl Allocator {
     }
 }
 
+/// Instructions of Cranelift IR of fast code, at most: those of full copies and of accesses that are tested and done in place. A function that has more gets
+/// [short](Plan::short) code, all of it masked copies, in which routines do accesses.
+///
+/// Cranelift takes 2 to 3 s for them in a single pass. A megabyte of loads at addresses that were loaded has 2,800,000, one of vectors 8,600,000, which took 8 to
+/// more than 20 s; in short code they have 600,000 to 950,000. What is emitted in vain takes half a second.
+const MOST: usize = 1_000_000;
+
+/// The plan of a function, and what was emitted by it: if it is too long, in short form.
+fn emitted(func: &Function, options: &Options) -> (Plan, (Context, Tables)) {
+    let plan = Plan::new(func, options);
+    // Who is told what happens, and who counts it, is told the same by all code.
+    let as_written = options.audited || options.counted != Counting::Nothing;
+    let emitted = emit(&Strategy::new(&plan), if as_written { usize::MAX } else { MOST });
+    let fits = |(cx, _): &(Context, Tables)| as_written || lives(&cx.func).is_none_or(|l| l.at_blocks() < AT_BLOCKS);
+    match emitted.filter(fits) {
+        Some(emitted) => (plan, emitted),
+        None => {
+            drop(plan);
+            let plan = Plan::short(func, options);
+            let emitted = emit(&Strategy::new(&plan), usize::MAX).expect("there is no limit");
+            (plan, emitted)
+        }
+    }
+}
+
 /// The text of a stage. Only [`Stage::Asm`] needs a host that there is code for, and depends on its features.
 ///
 /// # Errors
 /// As [`compile`].
 pub fn print(func: &Function, options: &Options, stage: Stage) -> Result<String, Failure> {
-    let plan = Plan::new(func, options);
-    let packs = Strategy::new(&plan);
     match stage {
-        Stage::Plan => Ok(packs.to_string()),
+        Stage::Plan => Ok(Strategy::new(&Plan::new(func, options)).to_string()),
         Stage::Clif => {
-            let clif = emit(&packs).0.func;
+            let (plan, (cx, _)) = emitted(func, options);
+            let clif = cx.func;
             let mut text = clif.display().to_string();
             // What is usual is not said.
+            if plan.is_short {
+                text += "; fast code takes too long to compile: this is short code\n";
+            }
             if Allocator::of(&clif) == Allocator::SinglePass {
                 text += &format!("; {} instructions: registers are given in a single pass\n", clif.dfg.num_insts());
             }
             Ok(text)
         }
-        Stage::Tables => Ok(format!("{:#?}\n", emit(&packs).1)),
+        Stage::Tables => Ok(format!("{:#?}\n", emitted(func, options).1.1)),
         Stage::Asm => {
             target(&options.host, Allocator::Backtracking)?;
-            let (mut cx, _) = emit(&packs);
+            let (_, (mut cx, _)) = emitted(func, options);
             cx.set_disasm(true);
             let compiled = finish(&func.name, &mut cx, &options.host)?;
             Ok(compiled.vcode.clone().unwrap_or_default())

@@ -11,6 +11,7 @@ mod blocks;
 mod compile;
 mod emit;
 mod failure;
+mod lives;
 mod load;
 
 pub use compile::{Stage, compile, lines, print, settings_of};

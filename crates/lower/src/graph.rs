@@ -8,9 +8,28 @@ use handloom_ir::simt::*;
 ///
 /// The entry comes first. A block comes after all blocks that lead to it, but for edges back to the head of a loop, and the blocks of a
 /// loop are together: lanes that left a loop wait after it for the others. (It is a weak topological order, so it is also defined for
-/// loops with several entries.)
+/// loops with several entries. Where those are inside each other many times, the blocks of a loop need not be together.)
 pub fn order_blocks(f: &mut Function) {
-    let order = weak_topological_order(f);
+    let edges = Edges::of(f);
+    if let Some(order) = weak_topological_order(&edges, MOST_VISITS * f.blocks.len()) {
+        return put_in_order(f, &order);
+    }
+    put_in_order(f, &reverse_post_order(&edges));
+    let preds = Edges::into_blocks(f);
+    let doms = Dominators::of(f, &preds);
+    let one_entry = |head: usize| preds.of_node(head).iter().all(|&p| p < head || doms.dominates(head, p));
+    if (0..f.blocks.len()).all(one_entry)
+        && let Some(order) = weak_topological_order(&Edges::of(f), usize::MAX)
+    {
+        put_in_order(f, &order);
+    }
+}
+
+/// How many times a block is visited for a weak topological order, at most, where loops have several entries: as many as there are loops around it.
+const MOST_VISITS: usize = 64;
+
+/// The blocks of a list alone, in its order.
+fn put_in_order(f: &mut Function, order: &[BlockId]) {
     let mut new_number = vec![BlockId(u32::MAX); f.blocks.len()];
     for (new, old) in order.iter().enumerate() {
         new_number[old.idx()] = BlockId(new as u32);
@@ -33,18 +52,22 @@ struct Frame {
 
 const DONE: u32 = u32::MAX;
 
-/// The weak topological order of Bourdoncle, with an explicit stack: functions can have many thousands of blocks.
-fn weak_topological_order(f: &Function) -> Vec<BlockId> {
-    let succ = Edges::of(f);
-    let mut number = vec![0u32; f.blocks.len()];
+/// The weak topological order of Bourdoncle, with an explicit stack: functions can have many thousands of blocks. `None` if that takes more than
+/// `most` visits.
+fn weak_topological_order(succ: &Edges, most: usize) -> Option<Vec<BlockId>> {
+    let n = succ.end.len();
+    let mut number = vec![0u32; n];
     let mut count = 0u32;
     let mut open: Vec<usize> = Vec::new();
-    let mut reversed = Vec::with_capacity(f.blocks.len());
+    let mut reversed = Vec::with_capacity(n);
     let mut work: Vec<Frame> = Vec::new();
     let mut enter = Some(0usize);
     let mut reached: Option<u32> = None;
     loop {
         if let Some(block) = enter.take() {
+            if count as usize == most {
+                return None;
+            }
             count += 1;
             number[block] = count;
             open.push(block);
@@ -81,7 +104,27 @@ fn weak_topological_order(f: &Function) -> Vec<BlockId> {
         work.pop();
     }
     reversed.reverse();
-    reversed
+    Some(reversed)
+}
+
+/// The blocks that can be reached, each after those that lead to it but for edges that go back.
+fn reverse_post_order(succ: &Edges) -> Vec<BlockId> {
+    let mut is_seen = vec![false; succ.end.len()];
+    let (mut order, mut walk) = (Vec::new(), vec![(0, 0)]);
+    is_seen[0] = true;
+    while let Some((block, edge)) = walk.pop() {
+        match succ.of_node(block).get(edge) {
+            Some(&next) => {
+                walk.push((block, edge + 1));
+                if !std::mem::replace(&mut is_seen[next], true) {
+                    walk.push((next, 0));
+                }
+            }
+            None => order.push(BlockId(block as u32)),
+        }
+    }
+    order.reverse();
+    order
 }
 
 /// Takes a finished block and the loop around it off the stack of open blocks.
@@ -214,22 +257,10 @@ pub(crate) struct Dominators {
 impl Dominators {
     /// Of an ordered function: every block can be reached, and a dominator has a smaller number.
     pub(crate) fn of(f: &Function, preds: &Edges) -> Dominators {
-        const NONE: usize = usize::MAX;
         let n = f.blocks.len();
-        let mut parent = vec![NONE; n];
-        parent[0] = 0;
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for b in 1..n {
-                let known = preds.of_node(b).iter().copied().filter(|&p| parent[p] != NONE);
-                let Some(new) = known.reduce(|x, y| meet(&parent, x, y)) else { continue };
-                if parent[b] != new {
-                    parent[b] = new;
-                    changed = true;
-                }
-            }
-        }
+        let succs = Edges::of(f);
+        let found = dominators(n, 0, |b| succs.of_node(b), |b| preds.of_node(b));
+        let parent: Vec<usize> = found.into_iter().map(|d| d.unwrap_or(0)).collect();
         let mut size = vec![1u32; n];
         for b in (1..n).rev() {
             debug_assert!(parent[b] < b, "blocks are not ordered");
@@ -248,17 +279,6 @@ impl Dominators {
     pub(crate) fn dominates(&self, a: usize, b: usize) -> bool {
         self.place[b].wrapping_sub(self.place[a]) < self.size[a]
     }
-}
-
-fn meet(parent: &[usize], mut x: usize, mut y: usize) -> usize {
-    while x != y {
-        if x > y {
-            x = parent[x];
-        } else {
-            y = parent[y];
-        }
-    }
-    x
 }
 
 /// A loop with one head.

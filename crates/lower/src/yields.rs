@@ -8,7 +8,8 @@
 //!
 //! A weak load whose address moves from turn to turn is no such read: it walks a list or searches a table. A loop that waits through weak
 //! loads of moving addresses has a data race and is not found; nor is one that waits through ordinary local memory.
-//! Loops with several entries always yield.
+//! Loops with several entries always yield, and so do the outer ones of so many inside each other that looking at each would take seconds: a yield is
+//! never wrong.
 
 use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Order, StateSpace, Varies};
@@ -30,8 +31,12 @@ pub(crate) fn insert(f: &mut Function) {
     let doms = Dominators::of(f, &preds);
     let loops = Loops::of(f, &preds, &doms);
     let mut edges = loops.irreducible;
-    for l in &loops.loops {
-        edges.extend(waits(f, l, &doms).into_iter().map(|b| (b, l.head)));
+    let mut n_left = MOST_LOOKED_AT;
+    for l in loops.loops.iter().rev() {
+        let n: usize = l.blocks.iter().map(|b| f.blocks[*b].insts.len() + 1).sum();
+        n_left = n_left.saturating_sub(n);
+        let waiting = if n_left > 0 { waits(f, l, &doms, &preds) } else { l.latches.clone() };
+        edges.extend(waiting.into_iter().map(|b| (b, l.head)));
     }
     if edges.is_empty() {
         return;
@@ -45,6 +50,9 @@ pub(crate) fn insert(f: &mut Function) {
     order_blocks(f);
 }
 
+/// Instructions that are looked at, at most, each as often as there are loops around it: what takes about a second.
+const MOST_LOOKED_AT: usize = 2_000_000;
+
 /// Takes all yields out again: a caller that changes loops puts them in anew.
 pub(crate) fn remove(f: &mut Function) {
     for b in &mut f.blocks {
@@ -55,7 +63,7 @@ pub(crate) fn remove(f: &mut Function) {
 }
 
 /// The latches by which a loop goes around while it waits. One behind a counted exit is none: going around by that one alone ends.
-fn waits(f: &Function, l: &Loop, doms: &Dominators) -> Vec<usize> {
+fn waits(f: &Function, l: &Loop, doms: &Dominators, preds: &Edges) -> Vec<usize> {
     let insts = || l.blocks.iter().flat_map(|&b| &f.blocks[b].insts);
     if insts().any(|i| reads_time(&i.op)) {
         return l.latches.clone();
@@ -64,7 +72,7 @@ fn waits(f: &Function, l: &Loop, doms: &Dominators) -> Vec<usize> {
     if !calls && !insts().any(|i| may_read_others(&i.op)) {
         return Vec::new();
     }
-    let waiting = Waiting::of(f, l);
+    let waiting = Waiting::of(f, l, preds);
     if !calls && !waiting.origins.any(READS_OTHERS) {
         return Vec::new();
     }
@@ -88,9 +96,9 @@ const READS_OTHERS: u8 = 2;
 const READS_IN_ORDER: u8 = 4;
 
 impl<'f> Waiting<'f> {
-    fn of(f: &'f Function, l: &'f Loop) -> Waiting<'f> {
+    fn of(f: &'f Function, l: &'f Loop, preds: &Edges) -> Waiting<'f> {
         let mut origins = Origins::of(f, l);
-        let carried = carried(f, l, origins.writers());
+        let carried = carried(f, l, preds, origins.writers());
         let is_carried = |d: &Reg| carried.binary_search(d).is_ok();
         origins.spread(|o, k| if o.insts[k].dst.iter().any(is_carried) && o.is_of_itself(k) { COUNTS } else { 0 });
         origins.spread(|o, k| {
@@ -162,7 +170,7 @@ fn reads_time(op: &Op) -> bool {
 }
 
 /// Registers written in the loop that are live where a turn starts: liveness within the loop, only for them. Sorted.
-fn carried(f: &Function, l: &Loop, writers: &[(Reg, usize)]) -> Vec<Reg> {
+fn carried(f: &Function, l: &Loop, preds: &Edges, writers: &[(Reg, usize)]) -> Vec<Reg> {
     let mut regs: Vec<Reg> = writers.iter().map(|(r, _)| *r).collect();
     regs.dedup();
     let words = regs.len().div_ceil(64);
@@ -171,10 +179,13 @@ fn carried(f: &Function, l: &Loop, writers: &[(Reg, usize)]) -> Vec<Reg> {
         Val::Imm(..) => None,
     };
     let mut live_in: Vec<Vec<u64>> = vec![vec![0; words]; l.blocks.len()];
-    let mut changed = true;
-    while changed {
-        changed = false;
+    // Blocks that more may live at the start of than was found.
+    let mut is_open = vec![true; l.blocks.len()];
+    while is_open.contains(&true) {
         for (k, &b) in l.blocks.iter().enumerate().rev() {
+            if !std::mem::take(&mut is_open[k]) {
+                continue;
+            }
             let mut live = vec![0u64; words];
             for_each_successor(&f.blocks[b].term, |s| {
                 if let Ok(j) = l.blocks.binary_search(&s.idx()) {
@@ -190,7 +201,7 @@ fn carried(f: &Function, l: &Loop, writers: &[(Reg, usize)]) -> Vec<Reg> {
             }
             if live != live_in[k] {
                 live_in[k] = live;
-                changed = true;
+                preds.of_node(b).iter().filter_map(|p| l.blocks.binary_search(p).ok()).for_each(|p| is_open[p] = true);
             }
         }
     }

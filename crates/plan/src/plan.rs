@@ -38,6 +38,8 @@ pub struct Plan {
     pub sites: Sites,
     /// By block and instruction: the variable that an address is made from, where an audit is told.
     pub traces: Vec<Vec<Trace>>,
+    /// Code is short rather than fast: every block is executed in part, and routines do accesses.
+    pub is_short: bool,
 }
 
 /// The frame of a thread.
@@ -62,8 +64,17 @@ impl Plan {
         Plan::with_tested(func, options, Set::new(func.regs.len()))
     }
 
+    /// Decides about a function that is long, so that it has little code: all of its blocks are executed in part, in every tier.
+    pub fn short(func: &Function, options: &Options) -> Plan {
+        Plan::made(func, &Options { masked: true, ..*options }, Set::new(func.regs.len()), true)
+    }
+
     /// Decides about a function some of whose registers are tested before any code of a CTA runs ([`Facts::tested`]).
     pub fn with_tested(func: &Function, options: &Options, tested: Set) -> Plan {
+        Plan::made(func, options, tested, false)
+    }
+
+    fn made(func: &Function, options: &Options, tested: Set, is_short: bool) -> Plan {
         // Who is told what happens is told the same by every engine: blocks and accesses stay where they are.
         // Where lanes meet, they are counted together.
         let keeps_blocks = options.audited || options.counted != Counting::Nothing;
@@ -81,7 +92,8 @@ impl Plan {
             live = Live::new(&f, &cfg);
             def_count = n_definitions(&f);
         }
-        let facts = analyse_with(&f, cfg, live, &options.shape, options.local_stride, options.speculate, tested);
+        let (shape, stride) = (&options.shape, options.local_stride);
+        let facts = analyse_with(&f, (cfg, live), shape, stride, options.speculate, tested, is_short);
         Plan {
             frame: Frame::of(&f),
             origins: origins(&f, &def_count),
@@ -93,6 +105,7 @@ impl Plan {
             facts,
             func: f,
             options: *options,
+            is_short,
         }
     }
 

@@ -59,7 +59,12 @@ pub fn zero_first(f: &mut Function, regs: &[Reg]) {
     }
 }
 
-/// Moves the computation of addresses before the first memory access of its block, as far as it needs nothing that was read there.
+/// Instructions that are moved to the start of a block, at most: what they make is kept until it is used, and allocators take time for each value that
+/// is kept at each block. The block of the corpus with most of them has some hundreds.
+const MOST_FIRST: usize = 1_000;
+
+/// Moves the computation of addresses before the first memory access of its block, as far as it needs nothing that was read there. Of a long block it moves
+/// the first ones.
 ///
 /// Tests that an address does not wrap then stand where nothing has happened yet, and so may be asked for.
 pub fn addresses_first(f: &mut Function) {
@@ -70,13 +75,16 @@ pub fn addresses_first(f: &mut Function) {
         // An instruction that stays may read what the last turn of a loop left in a register.
         let mut read: HashSet<Reg> = HashSet::new();
         let (mut first, mut rest) = (Vec::new(), Vec::new());
-        let mut started = false;
+        let (mut started, mut n_moved) = (false, 0);
         for (inst, wanted) in std::mem::take(&mut block.insts).into_iter().zip(wanted) {
             let ready = inst.src.iter().all(|v| !matches!(v, Val::Reg(r) if held_back.contains(r)));
             let alone = inst.dst.iter().all(|d| defs[d.idx()] == 1 && !read.contains(d));
             // What stands before the first access stays where it is.
             started |= !inst.op.is_value();
-            if !started || (wanted && ready && alone && inst.op.is_value()) {
+            if !started {
+                first.push(inst);
+            } else if wanted && ready && alone && inst.op.is_value() && n_moved < MOST_FIRST {
+                n_moved += 1;
                 first.push(inst);
             } else {
                 held_back.extend(inst.dst.iter().copied());

@@ -74,6 +74,8 @@ pub(crate) struct Code {
     pub(crate) idle: clif::Block,
     /// Where a full copy is given up, for each block that is.
     pub(crate) given_up: FastMap<usize, clif::Block>,
+    /// The most instructions of Cranelift IR that are wanted.
+    pub(crate) most: usize,
 }
 
 /// One copy being emitted: how it is said, what was decided, where it goes, and what is known.
@@ -138,6 +140,11 @@ impl Emit<'_, '_> {
     pub(crate) fn may_start_over(&self) -> bool {
         let (b, i) = self.copy.at;
         self.copy.mask.is_none() && self.packs.may_test_at(b, i)
+    }
+
+    /// Whether there are more instructions than are wanted: what is emitted now is thrown away.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.asm.b.func.dfg.num_insts() > self.code.most
     }
 
     /// The value of a source.

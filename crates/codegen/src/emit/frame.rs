@@ -36,8 +36,8 @@ fn call_conv(host: &Host) -> CallConv {
     }
 }
 
-/// Emits a function: its CLIF, and its tables.
-pub(crate) fn emit(packs: &Strategy<'_>) -> (Context, Tables) {
+/// Emits a function: its CLIF, and its tables; `None` if that has more than `most` instructions.
+pub(crate) fn emit(packs: &Strategy<'_>, most: usize) -> Option<(Context, Tables)> {
     let plan = packs.plan;
     let calls = call_conv(&plan.options.host);
     let mut sig = Signature::new(calls);
@@ -56,11 +56,14 @@ pub(crate) fn emit(packs: &Strategy<'_>) -> (Context, Tables) {
     let params = [b.block_params(entry)[0], b.block_params(entry)[1]];
     let mut asm = Asm::new(b, plan.options.host.architecture, calls, params, warp);
     let mut code =
-        Code { tables: packs.tables(), full, prologue, dispatch, advance, idle, given_up: FastMap::default() };
+        Code { tables: packs.tables(), full, prologue, dispatch, advance, idle, given_up: FastMap::default(), most };
     let mut cx = Emit { asm: &mut asm, plan, packs, code: &mut code, copy: Copy::full() };
     run(&mut cx, entry);
+    if cx.is_too_long() {
+        return None;
+    }
     asm.b.finalize(frontend(calls));
-    (context, code.tables)
+    Some((context, code.tables))
 }
 
 /// Emits everything.
@@ -73,12 +76,16 @@ fn run(cx: &mut Emit<'_, '_>, entry: clif::Block) {
     emit_dispatch(cx);
     emit_advance(cx);
     // The chain runs in order of position, so prologues and masked copies follow each other.
-    for b in 0..n {
-        if cx.packs.pendable.has(b) {
-            emit_prologue(cx, b);
+    for b in (0..n).filter(|b| cx.packs.pendable.has(*b)) {
+        emit_prologue(cx, b);
+        if cx.is_too_long() {
+            return;
         }
     }
     for b in 0..n {
+        if cx.is_too_long() {
+            return;
+        }
         if cx.plan.facts.parts.has(b) {
             go_masked(cx, b);
         } else if !cx.packs.chained.has(b) {

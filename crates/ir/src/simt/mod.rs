@@ -6,6 +6,7 @@
 pub mod build;
 mod count;
 pub mod device_call;
+mod dominators;
 mod frame;
 pub mod func;
 pub mod ids;
@@ -27,6 +28,7 @@ mod words;
 pub use build::{Addr, Builder};
 pub use count::{Count, CountedBlock, Counting, Counts, Does, Touch};
 pub use device_call::DeviceCall;
+pub use dominators::dominators;
 pub use frame::FrameLayout;
 pub use func::*;
 pub use ids::*;

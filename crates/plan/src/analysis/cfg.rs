@@ -1,6 +1,6 @@
 //! The control-flow graph: predecessors, dominators, post-dominators, reachability.
 
-use handloom_ir::simt::{BlockId, Function};
+use handloom_ir::simt::{BlockId, Function, dominators};
 
 /// A set of small numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,6 +14,15 @@ impl Set {
     /// An empty set for numbers below `n`.
     pub fn new(n: usize) -> Set {
         Set { skipped: 0, words: vec![0; n.div_ceil(64)] }
+    }
+
+    /// The set of all numbers below `n`.
+    pub fn full(n: usize) -> Set {
+        let mut set = Set::new(n);
+        for (i, word) in set.words.iter_mut().enumerate() {
+            *word = u64::MAX >> (64 - (n - 64 * i).min(64));
+        }
+        set
     }
 
     /// A set with these members, in room for them alone: nothing outside of the first and the last of them can be added.
@@ -58,6 +67,12 @@ impl Set {
         changed
     }
 
+    /// What is in this set and in another one for the same numbers, in ascending order.
+    pub fn both(&self, other: &Set) -> Vec<usize> {
+        let words = self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect();
+        Set { skipped: self.skipped, words }.iter().collect()
+    }
+
     /// The members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(move |(i, &w)| {
@@ -100,6 +115,8 @@ pub struct Cfg {
     pub loop_of: Vec<Option<usize>>,
     /// Bodies of natural loops by header (headers included).
     pub loops: Vec<(usize, Set)>,
+    /// For each header the header of the innermost loop around its loop.
+    outer: Vec<Option<usize>>,
     /// For each header the place of its loop in `loops`.
     loop_at: Vec<Option<usize>>,
     /// For each block its place in a walk of the dominator tree, and where the walk has left what it dominates.
@@ -120,12 +137,13 @@ impl Cfg {
                 }
             }
         }
-        let idom = dominators(n, &preds);
+        let idom = dominators(n, 0, |b| &succs[b], |b| &preds[b]);
+        let idom = idom.into_iter().enumerate().map(|(b, d)| d.unwrap_or(b)).collect::<Vec<_>>();
         let ipdom = post_dominators(n, &succs, &preds);
         let walk = walk_of(&idom);
-        let mut cfg =
-            Cfg { succs, preds, idom, ipdom, loop_of: Vec::new(), loops: Vec::new(), loop_at: vec![None; n], walk };
-        (cfg.loops, cfg.loop_of) = cfg.natural_loops();
+        let (loops, loop_of, outer) = Default::default();
+        let mut cfg = Cfg { succs, preds, idom, ipdom, loop_of, loops, outer, loop_at: vec![None; n], walk };
+        (cfg.loops, cfg.loop_of, cfg.outer) = cfg.natural_loops();
         cfg.loops.iter().enumerate().for_each(|(i, (h, _))| cfg.loop_at[*h] = Some(i));
         cfg
     }
@@ -136,7 +154,7 @@ impl Cfg {
         (from..to).contains(&self.walk[b].0)
     }
 
-    /// Bodies of natural loops, and for each block the header of the innermost one around it.
+    /// Bodies of natural loops, and for each block the header of the innermost one around it, and around its loop if it is a header.
     fn natural_loops(&self) -> Loops {
         let n = self.succs.len();
         let mut headers: Vec<usize> = Vec::new();
@@ -167,12 +185,18 @@ impl Cfg {
         // Innermost: the smallest body that holds the block; bodies of nested loops are subsets.
         let mut sized: Vec<(usize, usize)> = loops.iter().enumerate().map(|(i, (_, s))| (s.len(), i)).collect();
         sized.sort_unstable();
-        let mut loop_of = vec![None; n];
+        let (mut loop_of, mut outer) = (vec![None; n], vec![None; n]);
         for (_, i) in sized.into_iter().rev() {
             let (h, body) = &loops[i];
+            outer[*h] = loop_of[*h];
             body.iter().for_each(|b| loop_of[b] = Some(*h));
         }
-        (loops, loop_of)
+        (loops, loop_of, outer)
+    }
+
+    /// Bodies of the loops around a block, inner ones before outer ones.
+    pub fn around(&self, b: usize) -> impl Iterator<Item = &Set> {
+        std::iter::successors(self.loop_of[b], |h| self.outer[*h]).filter_map(|h| self.body(h))
     }
 
     /// Blocks that lanes may execute between a branch at `b` and the block where they meet again (without that block).
@@ -211,107 +235,15 @@ impl Cfg {
     }
 }
 
-/// Immediate dominators by iteration over positions (a reverse post-order, up to irreducible graphs, where it still converges).
-fn dominators(n: usize, preds: &[Vec<usize>]) -> Vec<usize> {
-    const NONE: usize = usize::MAX;
-    let mut idom = vec![NONE; n];
-    if n == 0 {
-        return idom;
-    }
-    idom[0] = 0;
-    let meet = |idom: &[usize], mut a: usize, mut b: usize| {
-        while a != b {
-            while a > b {
-                a = idom[a];
-            }
-            while b > a {
-                b = idom[b];
-            }
-        }
-        a
-    };
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for b in 1..n {
-            // An immediate dominator stands before its block in the order, so `meet` walks down.
-            let new = preds[b].iter().copied().filter(|&p| idom[p] != NONE).reduce(|x, y| meet(&idom, x, y));
-            if let Some(d) = new
-                && idom[b] != d
-            {
-                idom[b] = d;
-                changed = true;
-            }
-        }
-    }
-    for (b, d) in idom.iter_mut().enumerate() {
-        if *d == NONE {
-            *d = b;
-        }
-    }
-    idom
-}
-
 /// Immediate post-dominators with a virtual end; blocks from which the end cannot be reached (endless loops) have none.
 fn post_dominators(n: usize, succs: &[Vec<usize>], preds: &[Vec<usize>]) -> Vec<Option<usize>> {
-    // Reverse post-order of the reversed graph from the virtual end `n`.
-    let mut order = Vec::with_capacity(n + 1);
-    let mut seen = vec![false; n + 1];
-    let exits: Vec<usize> = (0..n).filter(|&b| succs[b].is_empty()).collect();
-    let mut stack: Vec<(usize, usize)> = vec![(n, 0)];
-    seen[n] = true;
-    while let Some((b, i)) = stack.pop() {
-        let next = if b == n { exits.get(i) } else { preds[b].get(i) };
-        match next {
-            Some(&p) => {
-                stack.push((b, i + 1));
-                if !seen[p] {
-                    seen[p] = true;
-                    stack.push((p, 0));
-                }
-            }
-            None => order.push(b),
-        }
-    }
-    order.reverse();
-    let mut number = vec![usize::MAX; n + 1];
-    for (i, &b) in order.iter().enumerate() {
-        number[b] = i;
-    }
-    let mut ipdom = vec![usize::MAX; n + 1];
-    ipdom[n] = n;
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for &b in order.iter().skip(1) {
-            let mut new = usize::MAX;
-            let targets: &[usize] = if succs[b].is_empty() { &[n] } else { &succs[b] };
-            for &s in targets {
-                if ipdom[s] == usize::MAX {
-                    continue;
-                }
-                new = if new == usize::MAX {
-                    s
-                } else {
-                    let (mut x, mut y) = (new, s);
-                    while x != y {
-                        while number[x] > number[y] {
-                            x = ipdom[x];
-                        }
-                        while number[y] > number[x] {
-                            y = ipdom[y];
-                        }
-                    }
-                    x
-                };
-            }
-            if new != usize::MAX && ipdom[b] != new {
-                ipdom[b] = new;
-                changed = true;
-            }
-        }
-    }
-    (0..n).map(|b| if ipdom[b] < n { Some(ipdom[b]) } else { None }).collect()
+    let ends: Vec<usize> = (0..n).filter(|b| succs[*b].is_empty()).collect();
+    let before = |b: usize| if b == n { &ends[..] } else { &preds[b] };
+    let end = [n];
+    let after = |b: usize| if succs[b].is_empty() { &end[..] } else { &succs[b] };
+    let mut found = dominators(n + 1, n, before, after);
+    found.truncate(n);
+    found.into_iter().map(|d| d.filter(|d| *d < n)).collect()
 }
 
 /// For each block its place in a walk of the dominator tree that comes to a block before all that it dominates, and the place behind these.
@@ -334,4 +266,4 @@ fn walk_of(idom: &[usize]) -> Vec<(usize, usize)> {
     walk
 }
 
-type Loops = (Vec<(usize, Set)>, Vec<Option<usize>>);
+type Loops = (Vec<(usize, Set)>, Vec<Option<usize>>, Vec<Option<usize>>);

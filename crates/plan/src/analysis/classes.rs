@@ -76,18 +76,19 @@ pub fn analyse(f: &Function, shape: &LaunchShape, local_stride: u32, speculate: 
     let cfg = Cfg::new(f);
     let live = Live::new(f, &cfg);
     let tested = Set::new(f.regs.len());
-    analyse_with(f, cfg, live, shape, local_stride, speculate, tested)
+    analyse_with(f, (cfg, live), shape, local_stride, speculate, tested, false)
 }
 
-/// Computes the facts of a function whose control flow and liveness are known.
+/// Computes the facts of a function whose control flow and liveness are known. `in_parts`: lanes that come to any block together are taken for a part of
+/// the warp too.
 pub fn analyse_with(
     f: &Function,
-    cfg: Cfg,
-    live: Live,
+    (cfg, live): (Cfg, Live),
     shape: &LaunchShape,
     local_stride: u32,
     speculate: bool,
     tested: Set,
+    in_parts: bool,
 ) -> Facts {
     let n = f.blocks.len();
     let n_before_effects =
@@ -113,10 +114,11 @@ pub fn analyse_with(
     let partial = !shape.threads().is_multiple_of(32);
     let has_call = f.blocks.iter().any(|b| matches!(b.term, Term::Call { .. }));
     facts.is_irreducible = facts.cfg.is_odd();
-    if partial || has_call || !f.is_entry || facts.is_irreducible {
-        (0..n).for_each(|b| {
-            facts.masked.add(b);
-        });
+    if partial || has_call || !f.is_entry || facts.is_irreducible || in_parts {
+        facts.masked = Set::full(n);
+    }
+    if in_parts {
+        facts.parts = Set::full(n);
     }
     loop {
         let changed = facts.propagate(f, &defs);
@@ -222,6 +224,13 @@ impl Defs {
         let members = members(f, &single);
         Defs { blocks, single, members }
     }
+}
+
+/// What lanes may execute between a branch and the block where they meet again.
+struct Region {
+    from: usize,
+    to: Option<usize>,
+    blocks: Set,
 }
 
 impl Facts {
@@ -369,9 +378,13 @@ impl Facts {
 
     /// Finds branches that diverge and what follows from them; tells whether anything changed.
     fn divergence(&mut self, f: &Function, defs: &Defs) -> bool {
-        let mut changed = false;
+        // Of those that meet anywhere it is known without a look at where.
+        let mut changed = self.is_irreducible && self.scatter_registers(f, defs);
+        let anywhere = self.is_irreducible && self.masked.len() == f.blocks.len();
         // Registers of which it is still to be found that lanes that parted differ in them.
         let mut open = None;
+        let mut region = None;
+        let mut labels = vec![None; f.blocks.len()];
         for b in 0..f.blocks.len() {
             if self.diverges[b] {
                 continue;
@@ -384,20 +397,27 @@ impl Facts {
             changed = true;
             // Once: what it does depends on the graph alone.
             let open = open.get_or_insert_with(|| self.may_differ(defs));
-            self.spread(b, defs, open);
+            if !anywhere {
+                self.mask_region(b, &mut region);
+            }
+            self.differ(b, defs, open, region.as_ref(), &mut labels);
         }
         // Lanes that part at a block only part of them executes stay apart while some wait: what is written there may differ.
         for b in (0..f.blocks.len()).filter(|b| self.may_part(*b, defs)).collect::<Vec<_>>() {
             changed |= self.parts.add(b);
             self.masked.add(b);
         }
-        if self.unstable(f) {
-            changed |= self.scatter(f);
-            for (r, blocks) in defs.blocks.iter().enumerate() {
-                if !defs.single[r] && blocks.iter().any(|b| self.masked.has(*b)) && self.class[r] != Class::Varying {
-                    self.class[r] = Class::Varying;
-                    changed = true;
-                }
+        changed | (self.unstable(f) && self.scatter_registers(f, defs))
+    }
+
+    /// In an unstable function: what follows the blocks where lanes wait may be executed in part, and what is written there with several definitions
+    /// varies. Tells whether anything changed.
+    fn scatter_registers(&mut self, f: &Function, defs: &Defs) -> bool {
+        let mut changed = self.scatter(f);
+        for (r, blocks) in defs.blocks.iter().enumerate() {
+            if !defs.single[r] && blocks.iter().any(|b| self.masked.has(*b)) && self.class[r] != Class::Varying {
+                self.class[r] = Class::Varying;
+                changed = true;
             }
         }
         changed
@@ -435,48 +455,66 @@ impl Facts {
             })
     }
 
-    /// What a diverging branch at `b` does: its region is executed in part, and registers that differ by path or by iteration vary.
-    /// Only those of `open` may do so; the ones that do are taken out of it.
-    fn spread(&mut self, b: usize, defs: &Defs, open: &mut Vec<usize>) {
-        let region = self.cfg.region(b);
-        self.masked.union(&region);
-        // The region must end before lanes look at the block where they meet.
-        self.is_irreducible |= self.cfg.ipdom[b].is_some_and(|j| region.last() >= Some(j));
-        if open.is_empty() {
+    /// The region of a diverging branch at `b` is executed in part. `region`: that of a branch before, which becomes that of `b`.
+    fn mask_region(&mut self, b: usize, region: &mut Option<Region>) {
+        let to = self.cfg.ipdom[b];
+        // Branches in a loop go to the same blocks if they come to each other without the block where lanes meet.
+        let is_same = |r: &Region| {
+            let around = self.cfg.loop_of[b].and_then(|h| self.cfg.body(h));
+            r.to == to && around.is_some_and(|body| body.has(r.from) && !to.is_some_and(|to| body.has(to)))
+        };
+        if region.as_ref().is_some_and(is_same) {
             return;
         }
-        for (join, out_of) in Self::joins(&self.cfg, b) {
-            let live = &self.live.entry[join];
-            let class = &mut self.class;
-            open.retain(|&r| {
-                let by_path = || !defs.single[r] && defs.blocks[r].iter().any(|d| region.has(*d) || *d == b);
+        let found = region.insert(Region { from: b, to, blocks: self.cfg.region(b) });
+        self.masked.union(&found.blocks);
+        // The region must end before lanes look at the block where they meet.
+        self.is_irreducible |= to.is_some_and(|to| found.blocks.last() >= Some(to));
+    }
+
+    /// Registers that differ by path or by iteration after a diverging branch at `b` vary. Only those of `open` may do so; the ones that do are taken out of it.
+    /// `region`: that of the branch, if it is not known already that what is written in several places varies. `labels`: room for [`Facts::joins`].
+    fn differ(&mut self, b: usize, defs: &Defs, open: &mut Set, region: Option<&Region>, labels: &mut [Option<usize>]) {
+        if open.is_empty() || region.is_none() && self.cfg.loop_of[b].is_none() {
+            return;
+        }
+        let is_in_region = |d: usize| region.is_some_and(|r| r.blocks.has(d));
+        for (join, out_of) in Self::joins(&self.cfg, b, labels) {
+            for r in self.live.entry[join].both(open) {
+                let by_path = || !defs.single[r] && defs.blocks[r].iter().any(|d| is_in_region(*d) || *d == b);
                 let by_time = || out_of.is_some_and(|body| defs.blocks[r].iter().any(|d| body.has(*d)));
-                let differs = live.has(r) && (by_path() || by_time());
-                if differs {
-                    class[r] = Class::Varying;
+                if by_path() || by_time() {
+                    self.class[r] = Class::Varying;
+                    open.remove(r);
                 }
-                !differs
-            });
+            }
         }
     }
 
     /// Registers that lanes may differ in once they part: those not known to vary that are written in several places or in a loop.
-    fn may_differ(&self, defs: &Defs) -> Vec<usize> {
+    fn may_differ(&self, defs: &Defs) -> Set {
         let in_loop = |r: &usize| defs.blocks[*r].iter().any(|d| self.cfg.loop_of[*d].is_some());
         let may_differ = |r: &usize| self.class[*r] != Class::Varying && (!defs.single[*r] || in_loop(r));
-        (0..self.class.len()).filter(may_differ).collect()
+        let mut open = Set::new(self.class.len());
+        (0..self.class.len()).filter(may_differ).for_each(|r| {
+            open.add(r);
+        });
+        open
     }
 
-    /// Blocks where lanes that parted at `b` meet on different paths. With the loop they left at different times, if so.
-    fn joins(cfg: &Cfg, b: usize) -> Vec<(usize, Option<&Set>)> {
-        let n = cfg.succs.len();
-        let mut label: Vec<Option<usize>> = vec![None; n];
-        let (mut found, mut is_found) = (Vec::new(), Set::new(n));
+    /// Blocks where lanes that parted at `b` meet on different paths. With the loop they left at different times, if so. `label`: room for a label of each block,
+    /// without any.
+    fn joins<'c>(cfg: &'c Cfg, b: usize, label: &mut [Option<usize>]) -> Vec<(usize, Option<&'c Set>)> {
+        let (mut found, mut is_found) = (Vec::new(), Set::new(label.len()));
         let stop = cfg.ipdom[b];
         let mut work: Vec<usize> = Vec::new();
+        let mut labelled = Vec::new();
         for &s in &cfg.succs[b] {
             match label[s] {
-                None => label[s] = Some(s),
+                None => {
+                    label[s] = Some(s);
+                    labelled.push(s);
+                }
                 Some(x) if x != s && is_found.add(s) => found.push(s),
                 Some(_) => {}
             }
@@ -490,6 +528,7 @@ impl Facts {
             for &t in &cfg.succs[x] {
                 if label[t].is_none() {
                     label[t] = l;
+                    labelled.push(t);
                     work.push(t);
                 } else if label[t] != l && label[t] != Some(t) {
                     label[t] = Some(t);
@@ -504,15 +543,9 @@ impl Facts {
                 }
             }
         }
-        let around: Vec<&(usize, Set)> = cfg.loops.iter().filter(|(_, body)| body.has(b)).collect();
-        found
-            .into_iter()
-            .map(|t| {
-                // The outermost loop around `b` that does not hold the join.
-                let left = around.iter().filter(|(_, body)| !body.has(t));
-                let outer = left.max_by_key(|(_, body)| body.len());
-                (t, outer.map(|(_, body)| body))
-            })
-            .collect()
+        labelled.into_iter().for_each(|t| label[t] = None);
+        // The outermost loop around `b` that does not hold the join.
+        let left = |t: usize| cfg.around(b).take_while(|body| !body.has(t)).last();
+        found.into_iter().map(|t| (t, left(t))).collect()
     }
 }

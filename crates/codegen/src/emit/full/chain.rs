@@ -25,6 +25,9 @@ fn full_copy(cx: &mut Emit<'_, '_>, b: usize) {
     verify_incoming(cx, b);
     let mut i = 0;
     while i < cx.plan.func.blocks[b].insts.len() {
+        if cx.is_too_long() {
+            return;
+        }
         let next = full_run(cx, b, i);
         if next == i {
             cx.set_loc(b, i);

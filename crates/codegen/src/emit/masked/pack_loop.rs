@@ -90,6 +90,8 @@ enum Prepared {
     Vectors(Vec<Value>),
     /// Words of the packs' first lanes in scratch memory, and the stride.
     Words(u32, i64),
+    /// The first lane of all, and the stride.
+    Linear(Value, i64),
 }
 
 /// What one turn of the loop knows.
@@ -269,6 +271,11 @@ fn prepare(cx: &mut Emit<'_, '_>, s: &Shape, base: &[Value], ty: Ty, words_used:
     if s.is_uniform() {
         return Prepared::Vectors(cx.asm.spread(base[0], 0, ty));
     }
+    // Short code computes the packs' first lanes in the loop, and not before.
+    if cx.plan.is_short && s.is_linear() && matches!(ty, Ty::B32 | Ty::B64) {
+        let first = cx.asm.first_lane(&(*s, base.to_vec()), 0, ty);
+        return Prepared::Linear(first, s.stride);
+    }
     let at = cx.packs.layout.words + 64 * *words_used;
     *words_used += 1;
     assert!(*words_used <= WORD_SLOTS, "out of words at {:?}", cx.copy.at);
@@ -287,6 +294,13 @@ fn turn_source(cx: &mut Emit<'_, '_>, v: Val, ready: Option<&Prepared>, turn: &T
         (Some(Prepared::Words(at, stride)), _) => {
             let t = scalar_type(ty);
             let first = cx.asm.b.ins().load(t, Asm::trusted(), turn.word, *at as i32);
+            cx.asm.spread(first, *stride, ty)
+        }
+        (Some(Prepared::Linear(first, stride)), _) => {
+            let lane = cx.asm.b.ins().ushr_imm_s(turn.offset, 2);
+            let by = cx.asm.b.ins().imul_imm_s(lane, *stride);
+            let by = if ty == Ty::B64 { by } else { cx.asm.b.ins().ireduce(types::I32, by) };
+            let first = cx.asm.b.ins().iadd(*first, by);
             cx.asm.spread(first, *stride, ty)
         }
         (None, Val::Reg(r)) => match turn.value(r) {
