@@ -316,7 +316,7 @@ impl Asm {
     fn note_written(&mut self, i: &Instruction) {
         if matches!(i.code(), Code::Call_rel32_64 | Code::Call_rm64) {
             self.written = u32::MAX;
-            self.mask_written = [self.len; 8];
+            (self.vector_written, self.mask_written) = ([self.len; 8], [self.len; 8]);
             return;
         }
         if let Some(n) = mask_number(i.op0_register()) {
