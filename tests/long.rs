@@ -247,7 +247,7 @@ fn took_wide(text: &str) -> Duration {
 /// Says so if four times as many turns as `n` take more than [`MOST`] times as long. What was slow because of other work of the machine is measured again.
 fn slower(n: usize, took: impl Fn(usize) -> Duration) -> Option<String> {
     let mut told = None;
-    for _ in 0..4 {
+    for _ in 0..10 {
         let [short, long] = [n, 4 * n].map(&took);
         if long <= MOST * short {
             return None;

@@ -109,15 +109,20 @@ fn emitted(func: &Function, options: &Options) -> (Plan, (Context, Tables)) {
     let as_written = options.audited || options.counted != Counting::Nothing;
     let emitted = emit(&Strategy::new(&plan), if as_written { usize::MAX } else { MOST });
     let fits = |(cx, _): &(Context, Tables)| as_written || lives(&cx.func).is_none_or(|l| l.at_blocks() < AT_BLOCKS);
-    match emitted.filter(fits) {
-        Some(emitted) => (plan, emitted),
-        None => {
-            drop(plan);
-            let plan = Plan::short(func, options);
-            let emitted = emit(&Strategy::new(&plan), usize::MAX).expect("there is no limit");
-            (plan, emitted)
+    if let Some(emitted) = emitted.filter(fits) {
+        return (plan, emitted);
+    }
+    drop(plan);
+    let plan = Plan::short(func, options);
+    let short = emit(&Strategy::new(&plan), usize::MAX).expect("there is no limit");
+    // Of many blocks with many values the code that is twice as long is compiled faster.
+    if !fits(&short) {
+        let plan = Plan::new(func, options);
+        if let Some(emitted) = emit(&Strategy::new(&plan), 2 * MOST).filter(fits) {
+            return (plan, emitted);
         }
     }
+    (plan, short)
 }
 
 /// The text of a stage. Only [`Stage::Asm`] needs a host that there is code for, and depends on its features.
