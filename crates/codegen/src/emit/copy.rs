@@ -147,6 +147,11 @@ impl Emit<'_, '_> {
         self.asm.b.func.dfg.num_insts() > self.code.most
     }
 
+    /// Ends a copy that is too long where it has come to: others may still be begun before that is asked.
+    pub(crate) fn give_up(&mut self) {
+        self.asm.b.ins().trap(clif::TrapCode::unwrap_user(1));
+    }
+
     /// The value of a source.
     pub(crate) fn rep(&mut self, v: Val) -> Rep {
         match v {

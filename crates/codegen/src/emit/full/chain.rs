@@ -26,6 +26,7 @@ fn full_copy(cx: &mut Emit<'_, '_>, b: usize) {
     let mut i = 0;
     while i < cx.plan.func.blocks[b].insts.len() {
         if cx.is_too_long() {
+            cx.give_up();
             return;
         }
         let next = full_run(cx, b, i);

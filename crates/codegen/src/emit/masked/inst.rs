@@ -41,6 +41,7 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
     let mut synced = false;
     for (i, inst) in block.insts.iter().enumerate() {
         if cx.is_too_long() {
+            cx.give_up();
             return;
         }
         cx.set_loc(b, i);
