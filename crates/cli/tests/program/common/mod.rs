@@ -98,7 +98,7 @@ again:
 pub fn large() -> String {
     let operation =
         |i: usize| format!("fma.rn.f32 %f{}, %f{}, %f{}, %f{};\n", i % 4, (i + 1) % 4, (i + 3) % 4, (i + 2) % 4);
-    let body: String = (0..60_000).map(operation).collect();
+    let body: String = (0..250_000).map(operation).collect();
     format!(
         ".visible .entry large(.param .u64 to) {{
     .reg .f32 %f<4>; .reg .b32 %r<2>; .reg .b64 %rd<4>;
