@@ -20,12 +20,7 @@ use crate::origins::Origins;
 /// Puts yields into an ordered function, and orders it again.
 pub(crate) fn insert(f: &mut Function) {
     let preds = Edges::into_blocks(f);
-    let is_back = |(b, block): (usize, &Block)| {
-        let mut back = false;
-        for_each_successor(&block.term, |s| back |= s.idx() <= b);
-        back
-    };
-    if !f.blocks.iter().enumerate().any(is_back) {
+    if f.led_back_to().next().is_none() {
         return;
     }
     let doms = Dominators::of(f, &preds);

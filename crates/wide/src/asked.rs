@@ -25,8 +25,7 @@ struct Search<'f> {
 
 impl Search<'_> {
     fn new(f: &Function) -> Search<'_> {
-        let goes_back = |b: usize| f.blocks[b].term.successors().into_iter().filter(move |t| t.idx() <= b);
-        let end = (0..f.blocks.len()).flat_map(goes_back).map(|t| t.idx()).min().unwrap_or(f.blocks.len());
+        let end = f.led_back_to().map(|t| t.idx()).min().unwrap_or(f.blocks.len());
         let defs = n_definitions(f);
         let mut made = FastMap::default();
         let mut reads = vec![0; f.regs.len()];

@@ -228,9 +228,7 @@ fn made(
 fn plan(func: &Function, options: &Options, tests: bool, a: &mut Asm) -> (Plan, Option<Head>) {
     let func = if options.audited { Cow::Borrowed(func) } else { crate::asked::asked_once(func) };
     let known = |f: &Function| testable(f, &options.shape);
-    let goes_back =
-        |(b, block): (usize, &handloom_ir::simt::Block)| block.term.successors().iter().any(|t| t.idx() <= b);
-    let func = if options.audited || !func.blocks.iter().enumerate().any(goes_back) {
+    let func = if options.audited || func.led_back_to().next().is_none() {
         func
     } else {
         // None of these changes blocks.

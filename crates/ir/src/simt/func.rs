@@ -314,6 +314,12 @@ impl Function {
         }
     }
 
+    /// The blocks of an ordered function that a block behind them, or they themselves, lead back to: where its loops begin. Some come more than once.
+    pub fn led_back_to(&self) -> impl Iterator<Item = BlockId> + '_ {
+        let blocks = self.blocks.iter().enumerate();
+        blocks.flat_map(|(b, block)| block.term.successors().into_iter().filter(move |t| t.idx() <= b))
+    }
+
     /// Predecessors of each block.
     pub fn predecessors(&self) -> Vec<Vec<BlockId>> {
         let mut preds = vec![Vec::new(); self.blocks.len()];
