@@ -235,7 +235,7 @@ impl Emit<'_> {
         // One value for all lanes stays in a register.
         let is_alike = simple.is_some() && self.shape(inst.operands()[1]).is_some_and(|s| s.is_uniform());
         // Where every lane takes part, each is known.
-        let is_known = !self.in_part && x.lanes == LANES;
+        let is_known = !self.is_of_part(x);
         if let Some(code) = simple.filter(|_| is_alike && is_known && x.short && self.a.has_wide_vectors()) {
             self.lane_value(inst.operands()[1], 0, RSI);
             self.words_of_vectors(code, w, n);

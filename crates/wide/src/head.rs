@@ -31,7 +31,7 @@ use iced_x86::Register;
 
 pub(crate) use self::courses::testable;
 use self::courses::{ACROSS, Course, DOWN, Ranks, Steps, courses, tid_steps};
-use crate::access::{Access, is_of_elements};
+use crate::access::{Access, is_of_elements, reg};
 use crate::asm::Label;
 use crate::rising::Rising;
 use crate::table::has_scalar_code;
@@ -207,13 +207,6 @@ pub(crate) struct Head {
     of_launch: Label,
     /// How it is done once for several CTAs.
     row: Option<Row>,
-}
-
-fn reg(v: Val) -> Option<Reg> {
-    match v {
-        Val::Reg(r) => Some(r),
-        Val::Imm(..) => None,
-    }
 }
 
 impl Head {

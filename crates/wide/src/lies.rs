@@ -22,7 +22,7 @@ pub(crate) fn by_all(form: Form) -> bool {
 impl Emit<'_> {
     /// Where lanes of a weak load or store lie, of addresses that differ in a known way.
     pub(crate) fn form_of(&self, s: Shape, x: &Access) -> Form {
-        let (class, by_all) = (&x.class, !self.in_part && x.lanes == LANES);
+        let (class, by_all) = (&x.class, !self.is_of_part(x));
         if by_all && class.bits >= 32 && is_banded(&s, x.ty) {
             return Form::Bands;
         }
@@ -50,7 +50,7 @@ impl Emit<'_> {
     /// Whether each part's elements follow each other, in a block that all lanes execute.
     fn is_by_parts(&self, s: &Shape, x: &Access) -> bool {
         let n = if is_wide(x.ty) { 8 } else { 16 };
-        !self.in_part && x.lanes == LANES && follows(s, x.class.bytes(), n)
+        !self.is_of_part(x) && follows(s, x.class.bytes(), n)
     }
 
     /// Whether lanes of an access lie by halves of parts, where all of them do it.

@@ -129,9 +129,9 @@ impl Emit<'_> {
         let (mut x, form, scalars) = self.kind_of_access(inst, class, limits, lanes);
         let (cold, is_atomic) = (x.cold, matches!(class.kind, Kind::Atomic(..)));
         if scalars || form != Form::Scattered {
-            let fixed = || self.head.as_ref()?.fixed(inst).filter(|_| limits == Limits::Shared);
-            x.decided = fixed().map(|(_, bit)| bit);
-            x.decided = x.decided.or_else(|| self.decided_access(&x));
+            let head = self.head.as_ref().filter(|_| limits == Limits::Shared);
+            let fixed = head.and_then(|h| h.fixed(inst)).map(|(_, bit)| bit);
+            x.decided = fixed.or_else(|| self.decided_access(&x));
         } else if self.in_part && self.form_for_all(inst, class) != Form::Scattered {
             // Gangs do it for all lanes, and ask the head.
             self.decided_access(&x);
@@ -429,6 +429,11 @@ impl Emit<'_> {
         matches!(inst.op, Op::Pure(_) | Op::Sreg(_) | Op::Load { .. } | Op::Store { .. }) && !inst.guarded
     }
 
+    /// Whether only a part of the warp may do an access.
+    pub(crate) fn is_of_part(&self, x: &Access) -> bool {
+        self.in_part || x.lanes != LANES
+    }
+
     /// The address of a lane, with the access's offset, in `rax`.
     pub(crate) fn lane_address(&mut self, x: &Access, lane: usize) {
         if let Some((indexed, shape)) = self.by_indexed.take() {
@@ -659,7 +664,7 @@ impl Emit<'_> {
     /// Tests elements that follow each other through the warp: the address of lane 0 is in `rax`, and the limits are known.
     pub(crate) fn test_row(&mut self, x: &Access) {
         let stride = x.class.bytes() as i32;
-        if self.in_part || x.lanes != LANES {
+        if self.is_of_part(x) {
             // Lanes that take no part may lie anywhere.
             let lanes = x.lanes;
             self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);

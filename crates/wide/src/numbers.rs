@@ -66,10 +66,6 @@ impl Emit<'_> {
         self.a.jump(Code::Jmp_rel32_64, done);
     }
 
-    fn is_of_part(&self, x: &Access) -> bool {
-        self.in_part || x.lanes != LANES
-    }
-
     /// The index of the first lane that takes part in `rsi`, at the width of addresses; in `rcx` that lane, or if all take part in `edx` how far the index of lane 16 is from it.
     fn first_number(&mut self, n: &Numbers<'_>) {
         let x = n.x;

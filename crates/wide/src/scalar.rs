@@ -277,31 +277,26 @@ impl Emit<'_> {
         if let Val::Imm(x, ty) = v {
             return Src { at: At::Imm(x & ty.mask()), ty, odd: false };
         }
-        let spread = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
-        if self.is_in_vector(v) {
-            self.a.op2(load_code(ty), zmm(i), RESULT);
-            return self.given_in(ty, i, self.source_of(op, result, v).odd);
-        }
-        if let Some(Operand::Word(m)) = self.as_it_is(v, lane).filter(|_| matches!(ty, Ty::B32 | Ty::B64)) {
-            self.a.op2(spread, zmm(i), m);
-            return self.given_in(ty, i, self.source_of(op, result, v).odd);
-        }
-        self.lane_value(v, lane, RAX);
         if ty == Ty::P {
+            self.lane_value(v, lane, RAX);
             let at = self.take_scratch(64);
             self.store64(ctx(at), RAX);
             return Src { at: At::Words(Shape::UNIFORM, at), ty, odd: false };
         }
-        if is_wide(ty) {
-            self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(i), RAX);
+        let spread = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
+        if self.is_in_vector(v) {
+            self.a.op2(load_code(ty), zmm(i), RESULT);
+        } else if let Some(Operand::Word(m)) = self.as_it_is(v, lane).filter(|_| ty != Ty::B16) {
+            self.a.op2(spread, zmm(i), m);
         } else {
-            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(i), EAX);
+            self.lane_value(v, lane, RAX);
+            if is_wide(ty) {
+                self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(i), RAX);
+            } else {
+                self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(i), EAX);
+            }
         }
-        self.given_in(ty, i, self.source_of(op, result, v).odd)
-    }
-
-    fn given_in(&mut self, ty: Ty, i: u8, is_odd: bool) -> Src {
-        if is_odd {
+        if self.source_of(op, result, v).odd {
             self.canonical(ty, zmm(i).into());
         }
         Src { at: At::Given(zmm(i)), ty, odd: false }

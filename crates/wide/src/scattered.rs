@@ -149,7 +149,7 @@ impl Emit<'_> {
             return;
         }
         let apart = self.a.label();
-        if self.in_part || x.lanes != LANES {
+        if self.is_of_part(x) {
             let lanes = x.lanes;
             self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
             self.a.imm8(Code::Shl_rm32_imm8, ECX, x.class.bytes().trailing_zeros());
@@ -187,7 +187,7 @@ impl Emit<'_> {
 
     /// Does an access lane by lane where few take part: gathers and scatters of the host take as long for one lane as for all.
     fn by_few(&mut self, inst: &Inst, x: &Access, n: usize, done: Label) {
-        let is_whole = !self.in_part && x.lanes == LANES;
+        let is_whole = !self.is_of_part(x);
         let is_plain = matches!(x.class.kind, Kind::Load | Kind::Store) && !x.class.order.is_strong();
         if is_whole || !is_plain || x.class.count > 1 || x.class.kind == Kind::Store && x.class.bits < 32 {
             return;
@@ -216,7 +216,7 @@ impl Emit<'_> {
     /// Where lane 0 would be, in `rax`, if the addresses in vectors 0 to 3 of the lanes that take part follow each other; else goes to `apart`. Uses
     /// vectors 4 and 5, `k5` to `k7`.
     fn first_of_row(&mut self, x: &Access, apart: Label) {
-        if self.in_part || x.lanes != LANES {
+        if self.is_of_part(x) {
             let row = self.take_scratch(256);
             let lanes = x.lanes;
             let known = self.a.label();
@@ -563,7 +563,7 @@ impl Emit<'_> {
             match s.at {
                 At::Imm(n) if !s.odd => self.a.number(RDX, n),
                 At::Words(shape, at) if !s.odd && shape.is_uniform() => self.a.op2(load, to, ctx(at)),
-                _ if !self.in_part && x.lanes == LANES => {
+                _ if !self.is_of_part(x) => {
                     let at = self.take_scratch(64);
                     let r = self.reg(&s, last, 4);
                     self.a.store(store_code(x.ty), ctx(at), r, ALL);

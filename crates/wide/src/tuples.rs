@@ -131,7 +131,7 @@ impl Emit<'_> {
 
     /// The mask of the words of a chunk.
     fn chunk_mask(&mut self, x: &Access, q: usize, c: usize, is_masked: bool) -> Register {
-        if !is_masked || !self.in_part && x.lanes == LANES {
+        if !is_masked || !self.is_of_part(x) {
             return ALL;
         }
         let words = x.class.bytes() as u32 / 4;
@@ -485,7 +485,7 @@ impl Emit<'_> {
     fn units_by_lane(&mut self, inst: &Inst, x: &Access, addresses: u32, n: usize) {
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
         let bytes = aty.bits() / 8;
-        if self.in_part || x.lanes != LANES {
+        if self.is_of_part(x) {
             self.a.op2(Code::Tzcnt_r32_rm32, Register::EDX, x.lanes);
             let first = Mem::indexed(WARP, RDX, bytes, addresses as i32);
             let (spread, from) = if x.short {
