@@ -35,7 +35,7 @@
 //! Where [`Tables::starts_warps`] says so, code runs a CTA that has not run without its headers ([`CtaCtx::fresh`] is not 0, and code makes it 0), and where
 //! [`Tables::runs_on`] says so, then, as often as
 //! [`CtaCtx::more`] says, the one whose `ctaid[0]` is 1 higher. Each time it takes 1 from `more`, adds 1 to `ctaid[0]`, and fills shared memory as the runtime
-//! does. It looks at the stop word before each of them, and goes on only from a CTA all of whose warps have ended. While `fresh` is not 0 headers need not be
+//! does. It looks at the stop word before each of them, and goes on only from a CTA all of whose warps have ended and which began in the same call. While `fresh` is not 0 headers need not be
 //! read, and while warps run so none are written but `live` of the warp that runs: whoever leaves the code first writes
 //! headers and pending words of all warps. [`Reason::Phase`] then means that the CTA in `ctaid` has ended, with `retired` equal to `n_warps`.
 

@@ -141,8 +141,8 @@ pub(crate) struct Indexed {
     pub(crate) index: Reg,
     pub(crate) signed: bool,
     pub(crate) shift: u32,
-    /// Values of 64 bits that are the same in all lanes.
-    pub(crate) words: Vec<Val>,
+    /// Values of 64 bits that are the same in all lanes, each with how far it is shifted.
+    pub(crate) words: Vec<(Val, u32)>,
     pub(crate) number: i64,
 }
 
@@ -177,10 +177,10 @@ impl Indices {
         matches!(inst.dst[..], [d] if self.delayed.has(d.idx()))
     }
 
-    /// The registers that an access, by block and instruction, reads though it does not name them, where the index is in vectors.
-    pub(crate) fn read_late(&self, plan: &Plan, at: (usize, usize)) -> Vec<Reg> {
-        let found = self.of.get(&at).filter(|i| i.shape(plan).is_none());
-        found.map_or_else(Vec::new, |i| i.words.iter().copied().filter_map(reg).chain([i.index]).collect())
+    /// The registers that an access, by block and instruction, reads though it does not name them.
+    pub(crate) fn read_late(&self, at: (usize, usize)) -> Vec<Reg> {
+        let found = self.of.get(&at);
+        found.map_or_else(Vec::new, |i| i.words.iter().filter_map(|w| reg(w.0)).chain([i.index]).collect())
     }
 }
 

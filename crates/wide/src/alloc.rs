@@ -269,7 +269,7 @@ fn intervals(plan: &Plan, indices: &Indices) -> Vec<Interval> {
         let mut loaded: Vec<(Reg, usize, u32)> = Vec::new();
         for (i, inst) in block.insts.iter().enumerate() {
             at += 1;
-            indices.read_late(plan, (b, i)).iter().for_each(|r| mention(r.idx(), at, 0));
+            indices.read_late((b, i)).iter().for_each(|r| mention(r.idx(), at, 0));
             loaded.retain(|l| at - l.2 <= MOST_APART as u32);
             for (_, address, _) in loaded.iter().filter(|l| inst.src.contains(&Val::Reg(l.0))) {
                 mention(*address, at, 0);

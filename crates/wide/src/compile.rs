@@ -16,7 +16,7 @@ use handloom_plan::order::FenceOrder;
 use handloom_plan::{Options, Plan};
 use iced_x86::Code;
 
-use crate::access::{Indices, Joints};
+use crate::access::Joints;
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
 use crate::awaited::awaited;
@@ -123,7 +123,7 @@ fn made(
     let refused = |what: String| Refusal { what, span: func.span };
     let nowhere = Vec::new();
     let uses = Uses::of(&plan, &|inst| is_on_vectors(&plan, inst));
-    let indices = Finder { plan: &plan, stays: &|_| true }.find(&uses);
+    let indices = Finder { plan: &plan }.find(&uses);
     let found = places(&plan, head.as_ref().map_or(&nowhere, |h| &h.same), &indices);
     let n = plan.func.blocks.len();
     let block = (0..n).map(|_| a.label()).collect();
@@ -171,7 +171,7 @@ fn made(
         proven: Vec::new(),
         halves: None,
         in_vector: None,
-        indices: Indices::none(plan.func.regs.len()),
+        indices,
         by_indexed: None,
         bundles: bundles(&plan, &found, &uses),
         late: late_sums(&plan),
@@ -255,7 +255,6 @@ impl Emit<'_> {
     fn run(&mut self, wanted: &dyn Fn() -> bool) -> Result<bool, Refusal> {
         let f = self.f;
         self.by_halves = (0..f.blocks.len()).map(|b| self.does_by_halves(b)).collect();
-        self.indices = Finder { plan: self.plan, stays: &|r| self.stays_in_word(r) }.find(&self.uses);
         self.make_turns();
         self.frame();
         for b in 0..f.blocks.len() {

@@ -138,6 +138,7 @@ impl Emit<'_> {
         self.load64(WARP, cta(offset_of!(CtaCtx, first)));
         self.a.jump(Code::Jmp_rel32_64, dispatch);
         self.a.bind(out);
+        self.end_settled();
         self.leave(Stop::Phase);
         self.turns(step);
     }

@@ -1,5 +1,5 @@
-//! What addresses are made of, where that is an index of 32 bits: `base + (index << shift)`. Found before places are given, since who reads an index later than the text says
-//! wants it kept, and again when it is known which scalars stay in their words.
+//! What addresses are made of, where that is an index of 32 bits: `base + (index << shift)`, the base being a sum of words and numbers. Found before places are given, since who reads an index later than the text says
+//! wants it kept.
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
@@ -17,8 +17,6 @@ const MOST_STEPS: u32 = 8;
 /// Looks for addresses by indices.
 pub(crate) struct Finder<'a> {
     pub(crate) plan: &'a Plan,
-    /// Whether an affine value is a word that nobody else takes over while its block runs.
-    pub(crate) stays: &'a dyn Fn(Reg) -> bool,
 }
 
 impl Finder<'_> {
@@ -81,7 +79,7 @@ impl Finder<'_> {
         let indexed = self.part_of_index(insts, made, address, MOST_STEPS)?;
         // Nothing that it is made of has changed since.
         let start = *made.get(&address.idx())?;
-        let sources = || indexed.words.iter().copied().chain([Val::Reg(indexed.index)]).filter_map(reg);
+        let sources = || indexed.words.iter().map(|w| w.0).chain([Val::Reg(indexed.index)]).filter_map(reg);
         let earliest = self.start_of_index(insts, made, start);
         let stays = sources().all(|r| made.get(&r.idx()).is_none_or(|k| *k < earliest));
         let fits = indexed.shape(self.plan).map_or(indexed.shift <= crate::numbers::MOST_SHIFT, |shape| {
@@ -114,11 +112,7 @@ impl Finder<'_> {
         let inst = &insts[*made.get(&r.idx())?];
         let Op::Pure(op) = inst.op else { return None };
         let of_index = |v: Val, signed: bool, shift: u32| {
-            let fits = |r: &Reg| match self.class(*r) {
-                Class::Varying => true,
-                Class::Affine(_) => (self.stays)(*r),
-                Class::Unknown => false,
-            };
+            let fits = |r: &Reg| self.class(*r) != Class::Unknown;
             let index = reg(v).filter(|r| self.plan.func.regs[r.idx()] == Ty::B32 && fits(r))?;
             Some(Indexed { index, signed, shift, words: Vec::new(), number: 0 })
         };
@@ -131,14 +125,17 @@ impl Finder<'_> {
             }
             (Pure::Ext { bits: 32, signed, from: Ty::B32, to: Ty::B64 }, &[v]) => of_index(v, signed, 0),
             (Pure::Shl(Ty::B64), &[Val::Reg(v), Val::Imm(by, _)]) if by < 32 => {
-                let of = self.part_of_index(insts, made, v, steps)?;
-                let is_bare = of.words.is_empty() && of.number == 0 && of.shift == 0;
-                is_bare.then_some(Indexed { shift: by as u32, ..of })
+                let mut of = self.part_of_index(insts, made, v, steps)?;
+                let by = by as u32;
+                of.words.iter_mut().for_each(|(_, shift)| *shift += by);
+                of.number = of.number.wrapping_shl(by);
+                of.shift += by;
+                let shifts = of.words.iter().map(|w| w.1).chain([of.shift]);
+                shifts.max().is_none_or(|most| most < 32).then_some(of)
             }
             (Pure::Add(Ty::B64), &[a, b]) => {
-                let is_same = |v: Val| {
-                    reg(v).is_none_or(|r| self.class(r).shape().is_some_and(|s| s.is_uniform()) && (self.stays)(r))
-                };
+                let is_same =
+                    |v: Val| reg(v).is_none_or(|r| matches!(self.class(r), Class::Affine(s) if s.is_uniform()));
                 let (of, with) = match (reg(a), reg(b)) {
                     (Some(x), _) if is_same(b) => (x, b),
                     (_, Some(x)) if is_same(a) => (x, a),
@@ -147,7 +144,7 @@ impl Finder<'_> {
                 let mut of = self.part_of_index(insts, made, of, steps)?;
                 match with {
                     Val::Imm(n, _) => of.number = of.number.wrapping_add(n.cast_signed()),
-                    Val::Reg(_) => of.words.push(with),
+                    Val::Reg(_) => of.words.push((with, 0)),
                 }
                 (of.words.len() <= 2).then_some(of)
             }

@@ -104,11 +104,23 @@ impl Emit<'_> {
     pub(crate) fn indexed_address(&mut self, indexed: &Indexed, lane: usize) {
         self.lane_value(Val::Reg(indexed.index), lane, RAX);
         self.sized(RAX, RAX, indexed);
-        for word in &indexed.words {
-            self.lane_value(*word, 0, RDX);
-            self.a.op2(Code::Add_r64_rm64, RAX, RDX);
-        }
+        self.add_words(RAX, RDX, indexed);
         self.add_number(RAX, indexed.number);
+    }
+
+    /// Adds the words of an address to a register, with another one to hold them.
+    pub(crate) fn add_words(&mut self, to: Register, holds: Register, indexed: &Indexed) {
+        for &(word, shift) in &indexed.words {
+            self.word_of_address(word, shift, holds);
+            self.a.op2(Code::Add_r64_rm64, to, holds);
+        }
+    }
+
+    fn word_of_address(&mut self, word: Val, shift: u32, to: Register) {
+        self.lane_value(word, 0, to);
+        if shift > 0 {
+            self.a.imm8(Code::Shl_rm64_imm8, to, shift);
+        }
     }
 
     /// How the lanes of the address of an access differ: of one by an index, as far as that does not wrap.
@@ -226,8 +238,8 @@ impl Emit<'_> {
             if indexed.shift > 0 {
                 self.a.op2i(Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8, zmm(0), zmm(0), indexed.shift);
             }
-            for word in &indexed.words {
-                self.lane_value(*word, 0, RAX);
+            for &(word, shift) in &indexed.words {
+                self.word_of_address(word, shift, RAX);
                 self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(1), RAX);
                 self.a.op3(add, zmm(0), zmm(0), zmm(1));
             }

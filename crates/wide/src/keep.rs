@@ -114,7 +114,7 @@ impl Emit<'_> {
                 live &= !written;
             }
             live = inst.src.iter().fold(live, |m, v| m | of(v));
-            let late = self.indices.read_late(self.plan, (b, i));
+            let late = self.indices.read_late((b, i));
             live = late.iter().fold(live, |m, r| m | self.vectors(r.idx()));
         }
         after

@@ -44,10 +44,7 @@ impl Emit<'_> {
         let s = self.clean_src(Val::Reg(indexed.index));
         let n = Numbers { x, indexed, of: [0, 1].map(|q| self.reg(&s, q, q as u8)) };
         self.a.number(R11, indexed.number.wrapping_add(x.class.offset).cast_unsigned());
-        for word in &indexed.words {
-            self.lane_value(*word, 0, RAX);
-            self.a.op2(Code::Add_r64_rm64, R11, RAX);
-        }
+        self.add_words(R11, RAX, indexed);
         self.first_number(&n);
         let anywhere = self.a.label();
         if 1 << indexed.shift == x.class.bytes() {

@@ -12,7 +12,8 @@
 //! back as a whole gives way to the next one. Only what no order of warps changes may stand in it.
 //!
 //! Whoever leaves the code, or comes to another place than the warps before, first *settles* the turn: headers and pending words of all other warps are
-//! written as the contract wants them, and from then on the CTA goes from context to context by their headers (`flow`).
+//! written as the contract wants them, and from then on the CTA goes from context to context by their headers (`flow`). If it ends so without leaving the code, the next one starts as after
+//! a last turn.
 
 pub(crate) mod code;
 
@@ -34,10 +35,14 @@ pub(crate) const STREAMS: i32 = 32;
 const GANG_LIMIT: i32 = 64;
 /// Where the next gang of the turn starts.
 const GANG_NEXT: i32 = 72;
+/// Not 0 where the CTA began since the code was entered: then nothing of it is anywhere but here.
+const BEGUN: i32 = 80;
+/// Not 0 where warps before the one that runs were put at a loop when the turn was settled, and have not gone on.
+const BEHIND: i32 = 84;
 /// How many streams are remembered.
 pub(crate) const N_STREAMS: i32 = 4;
 /// Bytes of all of them.
-pub(crate) const WORDS: i32 = 80;
+pub(crate) const WORDS: i32 = 96;
 
 /// The CTA goes by headers.
 const SETTLED: u32 = 0;

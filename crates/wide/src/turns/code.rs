@@ -8,8 +8,8 @@ use handloom_plan::abi::{CtaCtx, Meeting, Reason, Stop, WarpCtx};
 use iced_x86::{Code, Register};
 
 use super::{
-    AFTER, BARRIERS, END, Elsewhere, FRESH_SHARED, GANG_LIMIT, GANG_NEXT, LIMIT, NEXT, NOWHERE, PLACE, SETTLED, START,
-    Turns, place_of,
+    AFTER, BARRIERS, BEGUN, BEHIND, END, Elsewhere, FRESH_SHARED, GANG_LIMIT, GANG_NEXT, LIMIT, NEXT, NOWHERE, PLACE,
+    SETTLED, START, Turns, place_of,
 };
 use crate::asm::{Label, Mem};
 use crate::emit::*;
@@ -201,6 +201,8 @@ impl Emit<'_> {
         let Some((begin, _)) = turns.starts[0] else { return };
         let resumed = self.a.label();
         self.store_number(word(PLACE), SETTLED);
+        self.store_number(word(BEGUN), 0);
+        self.store_number(word(BEHIND), 0);
         self.a.imm(Code::Cmp_rm32_imm32, cta(offset_of!(CtaCtx, fresh)), 0);
         self.a.jump(Code::Je_rel32_64, resumed);
         self.store_number(cta(offset_of!(CtaCtx, fresh)), 0);
@@ -234,6 +236,7 @@ impl Emit<'_> {
             if s > 0 {
                 self.choose_fixed(s);
             } else {
+                self.store_number(word(BEGUN), 1);
                 self.go_on_in_row();
             }
             self.a.op2(Code::Lea_r64_m, RAX, Mem::label(next));
@@ -388,6 +391,30 @@ impl Emit<'_> {
         self.write_headers(settle, step);
     }
 
+    /// Behind the last context of a CTA that goes by headers: warps before the one by which the turn was settled go on. If all warps have ended, and the CTA began here, the next one
+    /// starts.
+    pub(crate) fn end_settled(&mut self) {
+        let Some(turns) = self.turns.as_ref().filter(|_| !self.plan.options.in_order) else { return };
+        let (done, out) = (turns.done, self.a.label());
+        if !turns.loops.is_empty() {
+            let (none, dispatch) = (self.a.label(), self.dispatch);
+            self.a.imm(Code::Cmp_rm32_imm32, word(BEHIND), 0);
+            self.a.jump(Code::Je_rel32_64, none);
+            self.store_number(word(BEHIND), 0);
+            self.load64(WARP, cta(offset_of!(CtaCtx, first)));
+            self.a.jump(Code::Jmp_rel32_64, dispatch);
+            self.a.bind(none);
+        }
+        self.a.imm(Code::Cmp_rm32_imm32, word(BEGUN), 0);
+        self.a.jump(Code::Je_rel32_64, out);
+        self.load32(EAX, cta(offset_of!(CtaCtx, retired)));
+        self.a.op2(Code::Cmp_r32_rm32, EAX, cta(offset_of!(CtaCtx, n_warps)));
+        self.a.jump(Code::Jne_rel32_64, out);
+        self.store_number(cta(offset_of!(CtaCtx, retired)), 0);
+        self.a.jump(Code::Jmp_rel32_64, done);
+        self.a.bind(out);
+    }
+
     /// All warps of the CTA have ended: the next one, or back to the runtime.
     fn next_cta(&mut self, done: Label) {
         let Some((begin, _)) = self.turns.as_ref().and_then(|t| t.starts[0]) else { return };
@@ -487,6 +514,7 @@ impl Emit<'_> {
             self.a.jump(Code::Jne_rel32_64, other);
             self.store_number(field(RSI, offset_of!(WarpCtx, state)), h as u32);
             self.a.imm(Code::Mov_rm32_imm32, Mem::at(RSI, pend + 4 * h as i32), -1);
+            self.store_number(on_stack(BEHIND), 1);
             self.a.jump(Code::Jmp_rel32_64, next);
             self.a.bind(other);
         }
