@@ -25,6 +25,7 @@ pub mod matrix;
 pub mod once_a_cta;
 pub mod programs;
 pub mod reference;
+pub mod strides;
 pub mod workspace;
 
 pub use handloom_filetest::{engines, rng};

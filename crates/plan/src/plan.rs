@@ -13,7 +13,7 @@ use crate::analysis::n_definitions;
 use crate::analysis::variables::{Trace, Variable, traces_of_addresses};
 use crate::nans::loose;
 use crate::options::Options;
-use crate::prepare::{addresses_first, single_latches, zero_first};
+use crate::prepare::{addresses_first, single_latches, warps_apart, zero_first};
 
 /// What an emitter reads of a function. It changes nothing in here.
 #[derive(Debug)]
@@ -83,6 +83,7 @@ impl Plan {
             addresses_first(&mut f);
         }
         let mut cfg = Cfg::new(&f);
+        warps_apart(&mut f, &cfg);
         let mut live = Live::new(&f, &cfg);
         let mut def_count = n_definitions(&f);
         let early: Vec<Reg> = live.entry[0].iter().filter(|r| def_count[*r] > 0).map(|r| Reg(r as u32)).collect();

@@ -4,6 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use handloom_ir::simt::{Block, BlockId, Function, Inst, Op, Pure, Reg, Term, Val};
 
+use handloom_ir::types::{Cmp, Int, Ty};
+
+use crate::analysis::cfg::Cfg;
 use crate::analysis::n_definitions;
 
 /// The function with one back edge for each loop header, so that lanes that went different ways in a loop's body meet before the next iteration. Positions of blocks change; the order stays.
@@ -57,6 +60,76 @@ pub fn zero_first(f: &mut Function, regs: &[Reg]) {
     } else {
         f.blocks[0].insts.splice(0..0, zeros);
     }
+}
+
+/// The most branches of which it is asked whether they guard something where lanes wait: each costs a look at the blocks behind it.
+const MOST_GUARDS: usize = 64;
+
+/// Bits of the number of a lane.
+const WARP_BITS: u32 = 5;
+
+/// Compares what numbers have above their five lowest bits where that is what a branch asks: `%tid.x < 32` is `%tid.x >> 5 < 1`, which whole warps answer alike. Only where the branch guards
+/// something in which lanes wait for each other, since code that parts of warps may wait in is slow from there on; what else guards is for others to decide.
+pub fn warps_apart(f: &mut Function, cfg: &Cfg) {
+    let waits = |b: usize| {
+        let block = &f.blocks[b];
+        block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
+    };
+    if !(0..f.blocks.len()).any(waits) {
+        return;
+    }
+    let mut made: HashMap<Reg, (usize, usize)> = HashMap::new();
+    for (b, block) in f.blocks.iter().enumerate() {
+        let of_warps = block.insts.iter().enumerate().filter(|(_, inst)| of_warps(inst).is_some());
+        made.extend(of_warps.map(|(i, inst)| (inst.dst[0], (b, i))));
+    }
+    let asked = f.blocks.iter().enumerate().filter_map(|(b, block)| match block.term {
+        Term::Branch { cond: Val::Reg(cond), .. } => made.get(&cond).map(|at| (b, *at)),
+        _ => None,
+    });
+    let guards = asked.take(MOST_GUARDS).filter(|(b, _)| cfg.region(*b).iter().any(waits));
+    let mut places: Vec<(usize, usize)> = guards.map(|(_, at)| at).collect();
+    places.sort_unstable();
+    places.dedup();
+    for (b, i) in places.into_iter().rev() {
+        let inst = &f.blocks[b].insts[i];
+        let Some((a, cmp, int, above)) = of_warps(inst) else { continue };
+        let shifted = Reg(f.regs.len() as u32);
+        f.regs.push(Ty::B32);
+        let number = |n: u32| Val::Imm(u64::from(n), Ty::B32);
+        let make = |op: Pure, d: Reg, src: [Val; 2]| Inst {
+            op: Op::Pure(op),
+            dst: vec![d],
+            src: src.to_vec(),
+            ..inst.clone()
+        };
+        let made = [
+            make(Pure::Shr(int), shifted, [Val::Reg(a), number(WARP_BITS)]),
+            make(Pure::ICmp(cmp, int), inst.dst[0], [Val::Reg(shifted), number(above)]),
+        ];
+        f.blocks[b].insts.splice(i..=i, made);
+    }
+}
+
+/// A comparison with the first or the last number of a warp: the other number, how that compares, and what it compares with above the five lowest bits.
+fn of_warps(inst: &Inst) -> Option<(Reg, Cmp, Int, u32)> {
+    let (Op::Pure(Pure::ICmp(cmp, int @ Int { ty: Ty::B32, signed })), [_], false) =
+        (inst.op, &inst.dst[..], inst.guarded)
+    else {
+        return None;
+    };
+    let (a, n, cmp) = match inst.src[..] {
+        [Val::Reg(a), Val::Imm(n, _)] => (a, n as u32, cmp),
+        [Val::Imm(n, _), Val::Reg(a)] => (a, n as u32, cmp.swapped()),
+        _ => return None,
+    };
+    let low = match cmp {
+        Cmp::Lt | Cmp::Ge => 0,
+        Cmp::Le | Cmp::Gt => (1 << WARP_BITS) - 1,
+        _ => return None,
+    };
+    let above = if signed { (n.cast_signed() >> WARP_BITS).cast_unsigned() } else { n >> WARP_BITS };
+    (n % (1 << WARP_BITS) == low).then_some((a, cmp, int, above))
 }
 
 /// Instructions that are moved to the start of a block, at most: what they make is kept until it is used, and allocators take time for each value that

@@ -22,6 +22,7 @@ use crate::asm::Asm;
 use crate::awaited::awaited;
 use crate::bands::is_on_vectors;
 use crate::calls::Calls;
+use crate::climbing::climbing_apart;
 use crate::emit::*;
 use crate::firsts::firsts_apart;
 use crate::head::{Head, testable};
@@ -113,12 +114,9 @@ fn made(
     if with_text {
         a.keep_text();
     }
-    let (plan, head) = plan(func, options, options.speculate, &mut a);
-    let (plan, head) = if head.as_ref().is_none_or(Head::is_whole) && (head.is_some() || !options.speculate) {
-        (plan, head)
-    } else {
-        self::plan(func, options, false, &mut a)
-    };
+    let tries: &[Tests] = if options.speculate { &Tests::ALL } else { &[Tests::None] };
+    let planned = tries.iter().find_map(|tests| plan(func, options, *tests, &mut a));
+    let Some((plan, head)) = planned else { unreachable!("a plan without tests is whole") };
     let rests = head.as_ref().is_some_and(Head::rests);
     let refused = |what: String| Refusal { what, span: func.span };
     let nowhere = Vec::new();
@@ -224,23 +222,47 @@ fn made(
     Ok(Some((Assembly { bytes, tables, rests }, lines)))
 }
 
-/// What is decided about a function, and what is done once a CTA. `tests`: values may rest on tests that are made there.
-fn plan(func: &Function, options: &Options, tests: bool, a: &mut Asm) -> (Plan, Option<Head>) {
+/// What code may rest on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tests {
+    /// That values do not wrap, and sums in no turn of a loop.
+    OfLoops,
+    /// That values do not wrap.
+    OfValues,
+    None,
+}
+
+impl Tests {
+    /// All of them, those with the best code first.
+    const ALL: [Tests; 3] = [Tests::OfLoops, Tests::OfValues, Tests::None];
+}
+
+/// What is decided about a function, and what is done once a CTA. `None` where the code would rest on what the head does not test.
+fn plan(func: &Function, options: &Options, tests: Tests, a: &mut Asm) -> Option<(Plan, Option<Head>)> {
+    let has_head = func.is_entry && !options.is_callee;
+    if !has_head && tests != Tests::None {
+        return None;
+    }
     let func = if options.audited { Cow::Borrowed(func) } else { crate::asked::asked_once(func) };
     let known = |f: &Function| testable(f, &options.shape);
+    let mut climbs = Vec::new();
     let func = if options.audited || func.led_back_to().next().is_none() {
         func
     } else {
         // None of these changes blocks.
         let cfg = Cfg::new(&func);
-        let passes = [firsts_apart, pointers_apart, first_values_apart];
-        passes.iter().fold(func, |func, pass| pass(func, &cfg, &known))
+        let mut func = firsts_apart(func, &cfg, &known);
+        if tests == Tests::OfLoops {
+            (func, climbs) = climbing_apart(func, &cfg, &known);
+        }
+        first_values_apart(pointers_apart(func, &cfg, &known), &cfg, &known)
     };
-    let tested = if tests { testable(&func, &options.shape) } else { Set::new(func.regs.len()) };
+    let may_rest = tests != Tests::None;
+    let tested = if may_rest { testable(&func, &options.shape) } else { Set::new(func.regs.len()) };
     let mut plan = Plan::with_tested(&func, &Options { speculate: false, masked: true, ..*options }, tested);
     crate::bands::read_into_vectors(&mut plan);
-    let head = Head::new(&mut plan, [a.label(), a.label()], tests);
-    (plan, head)
+    let head = Head::new(&mut plan, [a.label(), a.label()], may_rest, climbs);
+    head.as_ref().is_none_or(|h| h.is_whole(&plan)).then_some((plan, head))
 }
 
 /// Whether a function asks for something that the runtime counts by CTA: what it prints, allocates or frees, tensor memory.

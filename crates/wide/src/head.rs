@@ -33,7 +33,8 @@ pub(crate) use self::courses::testable;
 use self::courses::{ACROSS, Course, DOWN, Ranks, Steps, courses, tid_steps};
 use crate::access::{Access, is_of_elements, reg};
 use crate::asm::Label;
-use crate::rising::Rising;
+use crate::climbing::Climb;
+use crate::rising::{Rising, Turns};
 use crate::table::has_scalar_code;
 
 /// Bits of what was decided.
@@ -171,6 +172,14 @@ pub(crate) struct Apart {
     pub(crate) words: Steps<Option<(u32, i32)>>,
 }
 
+/// How far something goes up in a loop.
+struct Rise {
+    turns: Turns,
+    step: Val,
+    /// The word that says it.
+    word: u32,
+}
+
 /// What the head of a function does.
 pub(crate) struct Head {
     ranks: Ranks,
@@ -186,6 +195,12 @@ pub(crate) struct Head {
     insts: Vec<(usize, usize)>,
     /// Values that code rests on not to wrap, read as signed or not.
     checks: Vec<(Val, bool)>,
+    /// Sums that code rests on not to wrap in any turn of a loop.
+    climbs: Vec<Climb>,
+    /// The word that is not 0 where one of them wraps in all CTAs.
+    broken: Option<u32>,
+    /// How far what rises and what climbs goes.
+    distances: Vec<Rise>,
     groups: Vec<Group>,
     /// Addresses that go up in loops by what the launch decides.
     rising: Vec<Rising>,
@@ -210,8 +225,9 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Decides what the head of a function does, and moves what belongs to a guard alone to the end of its block. `None`: nothing. `may_rest`: the code may rest on tests.
-    pub(crate) fn new(plan: &mut Plan, labels: [Label; 2], may_rest: bool) -> Option<Head> {
+    /// Decides what the head of a function does, and moves what belongs to a guard alone to the end of its block. `None`: nothing. `may_rest`: the code may rest on tests, and does on those
+    /// of `climbs`.
+    pub(crate) fn new(plan: &mut Plan, labels: [Label; 2], may_rest: bool, climbs: Vec<Climb>) -> Option<Head> {
         let f = &plan.func;
         if !f.is_entry || plan.options.is_callee {
             return None;
@@ -227,6 +243,9 @@ impl Head {
             lean: vec![false; n],
             insts: Vec::new(),
             checks: Vec::new(),
+            climbs,
+            broken: None,
+            distances: Vec::new(),
             groups: Vec::new(),
             rising: Vec::new(),
             fixed: None,
@@ -489,6 +508,7 @@ impl Head {
                 }
             }
         }
+        self.give_rises(plan);
         self.spare = self.words;
         self.words += 2 * 16;
     }
@@ -612,14 +632,15 @@ impl Head {
     }
 
     /// Whether all that the code rests on is tested here.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self, plan: &Plan) -> bool {
         let has = |v: Val| reg(v).is_none_or(|r| self.same[r.idx()].is_some() || self.linear[r.idx()].is_some());
         self.checks.iter().all(|(v, _)| has(*v))
+            && self.climbs.iter().all(|c| has(c.first) && self.knows_climb(plan, c))
     }
 
     /// Whether the code rests on a test.
     pub(crate) fn rests(&self) -> bool {
-        !self.checks.is_empty()
+        !self.checks.is_empty() || !self.climbs.is_empty()
     }
 
     /// Bytes of the stack.

@@ -25,6 +25,7 @@ mod awaited;
 mod bands;
 mod calls;
 mod clamped;
+mod climbing;
 mod compile;
 mod convert;
 mod count;

@@ -15,19 +15,32 @@ use handloom_plan::analysis::n_definitions;
 
 use crate::asked::reg;
 use crate::firsts::write_first;
+use crate::table::constant;
+
+/// The most blocks before a loop that are looked at for what guards it.
+const MOST_BEFORE: usize = 4;
 
 /// How often a loop is gone round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Turns {
-    /// The count before the first turn.
+    /// The count before the first turn, of 32 or 64 bits. Lanes may have different ones.
     pub(crate) first: Val,
-    /// What a turn adds to it, not 0.
-    pub(crate) by: i32,
+    /// What a turn adds to it: a number, not 0, or what the loop does not change, which is to be positive.
+    pub(crate) by: Val,
     /// Another turn follows where the count behind one compares so with the bound: upwards `Lt`, `Le` or `Ne`, downwards `Gt`, `Ge` or `Ne`.
     pub(crate) cmp: Cmp,
     /// Whether the comparison is one of signed integers.
     pub(crate) signed: bool,
     pub(crate) bound: Val,
+    /// Whether nobody comes to the loop whose first count equals the bound.
+    pub(crate) is_guarded: bool,
+}
+
+impl Turns {
+    /// What a turn adds to the count, if that is a number.
+    pub(crate) fn number(&self) -> Option<i32> {
+        constant(self.by).map(|by| by as u32 as i32)
+    }
 }
 
 /// An address that goes up in a loop, and is used there alone, before the step of a turn is added.
@@ -41,25 +54,25 @@ pub(crate) struct Rising {
 }
 
 /// Where a register of two definitions gets its values: block and instruction.
-struct Definitions {
-    outside: (usize, usize),
-    inside: (usize, usize),
+pub(crate) struct Definitions {
+    pub(crate) outside: (usize, usize),
+    pub(crate) inside: (usize, usize),
 }
 
 /// A loop whose turns are counted.
-struct Counted<'f> {
-    header: usize,
-    body: &'f Set,
+pub(crate) struct Counted<'f> {
+    pub(crate) header: usize,
+    pub(crate) body: &'f Set,
     /// The block that asks whether another turn follows.
-    asks: usize,
+    pub(crate) asks: usize,
 }
 
 /// A function as it is looked at.
-struct Search<'f> {
-    f: &'f Function,
-    cfg: &'f Cfg,
+pub(crate) struct Search<'f> {
+    pub(crate) f: &'f Function,
+    pub(crate) cfg: &'f Cfg,
     /// By register: how many instructions and ends of blocks write it.
-    defs: Vec<u32>,
+    pub(crate) defs: Vec<u32>,
     /// By register of two definitions: the instructions that write it alone and are not predicated, in ascending order.
     writes: Places,
     /// By register: the accesses whose address it is, in ascending order.
@@ -76,7 +89,7 @@ fn places_of(all: &Places, r: Reg) -> &[(Reg, (usize, usize))] {
 }
 
 impl<'f> Search<'f> {
-    fn new(f: &'f Function, cfg: &'f Cfg) -> Search<'f> {
+    pub(crate) fn new(f: &'f Function, cfg: &'f Cfg) -> Search<'f> {
         let (mut writes, mut accesses) = (Places::new(), Places::new());
         let defs = n_definitions(f);
         for (b, block) in f.blocks.iter().enumerate() {
@@ -96,12 +109,12 @@ impl<'f> Search<'f> {
         Search { f, cfg, defs, writes, accesses }
     }
 
-    fn inst(&self, (b, i): (usize, usize)) -> &'f Inst {
+    pub(crate) fn inst(&self, (b, i): (usize, usize)) -> &'f Inst {
         &self.f.blocks[b].insts[i]
     }
 
     /// The loop with a header, if it has one latch, which asks by a condition whether another turn follows; with the condition and what it is then.
-    fn counted(&self, header: usize, body: &'f Set) -> Option<(Counted<'f>, Reg, bool)> {
+    pub(crate) fn counted(&self, header: usize, body: &'f Set) -> Option<(Counted<'f>, Reg, bool)> {
         let mut latches = self.cfg.preds[header].iter().copied().filter(|p| body.has(*p));
         let (latch, None) = (latches.next()?, latches.next()) else { return None };
         let (mut asks, mut on) = (latch, header);
@@ -119,7 +132,7 @@ impl<'f> Search<'f> {
     }
 
     /// Where a register is written, if that is once in a loop, in each turn of it, and once before: whoever comes into the loop comes from there.
-    fn definitions(&self, l: &Counted<'_>, r: Reg) -> Option<Definitions> {
+    pub(crate) fn definitions(&self, l: &Counted<'_>, r: Reg) -> Option<Definitions> {
         let &[(_, a), (_, b)] = places_of(&self.writes, r) else { return None };
         let (inside, outside) = if l.body.has(a.0) { (a, b) } else { (b, a) };
         if !l.body.has(inside.0) || l.body.has(outside.0) {
@@ -132,7 +145,7 @@ impl<'f> Search<'f> {
     }
 
     /// What an instruction adds to the register that it writes.
-    fn added(&self, at: (usize, usize)) -> Option<Val> {
+    pub(crate) fn added(&self, at: (usize, usize)) -> Option<Val> {
         let inst = self.inst(at);
         let own = Val::Reg(*inst.dst.first()?);
         match (inst.op, inst.src.as_slice()) {
@@ -143,10 +156,10 @@ impl<'f> Search<'f> {
     }
 
     /// The number of turns of a loop, with the instruction that makes the first count.
-    fn turns(&self, l: &Counted<'_>, cond: Reg, goes_on: bool) -> Option<(Turns, (usize, usize))> {
+    pub(crate) fn turns(&self, l: &Counted<'_>, cond: Reg, goes_on: bool) -> Option<(Turns, (usize, usize))> {
         let insts = &self.f.blocks[l.asks].insts;
         let at = insts.iter().position(|i| i.dst == [cond] && !i.guarded)?;
-        let Op::Pure(Pure::ICmp(cmp, Int { ty: Ty::B32, signed })) = insts[at].op else { return None };
+        let Op::Pure(Pure::ICmp(cmp, Int { ty: Ty::B32 | Ty::B64, signed })) = insts[at].op else { return None };
         if self.defs[cond.idx()] != 1 {
             return None;
         }
@@ -155,18 +168,52 @@ impl<'f> Search<'f> {
         sides.into_iter().find_map(|(count, bound, cmp)| {
             let count = reg(&insts[at].src[count])?;
             let d = self.definitions(l, count)?;
-            let by = crate::table::constant(self.added(d.inside)?)? as u32 as i32;
-            let fits = match cmp {
-                Cmp::Lt | Cmp::Le => by > 0,
-                Cmp::Gt | Cmp::Ge => by < 0 && by != i32::MIN,
-                Cmp::Ne => by != 0 && by != i32::MIN,
+            let by = self.added(d.inside)?;
+            let bound = insts[at].src[bound];
+            let is_guarded = cmp == Cmp::Ne && self.is_guarded(l, d.outside, bound);
+            let turns = Turns { first: Val::Reg(count), by, cmp, signed, bound, is_guarded };
+            let fits = match (cmp, turns.number()) {
+                (Cmp::Lt | Cmp::Le, by) => by.is_none_or(|by| by > 0),
+                (Cmp::Gt | Cmp::Ge, Some(by)) => by < 0 && by != i32::MIN,
+                (Cmp::Ne, Some(by)) => by != 0 && by != i32::MIN,
                 _ => false,
             };
+            // A number of 64 bits is one that 32 hold.
+            let is_short =
+                |v: Val| constant(v).is_none_or(|n| self.f.ty(v) != Ty::B64 || i32::try_from(n.cast_signed()).is_ok());
             // The count is asked behind what the turn adds to it.
             let is_behind = d.inside.0 != l.asks || d.inside.1 < at;
-            let turns = Turns { first: Val::Reg(count), by, cmp, signed, bound: insts[at].src[bound] };
-            (fits && is_behind).then_some((turns, d.outside))
+            (fits && is_behind && is_short(by)).then_some((turns, d.outside))
         })
+    }
+
+    /// Whether a loop is come to only where what an instruction writes, its first count, differs from the bound.
+    fn is_guarded(&self, l: &Counted<'_>, outside: (usize, usize), bound: Val) -> bool {
+        let first = self.inst(outside);
+        let counts: Vec<Val> = match first.op {
+            Op::Pure(Pure::Mov(_)) => first.src.iter().chain([&Val::Reg(first.dst[0])]).copied().collect(),
+            _ => vec![Val::Reg(first.dst[0])],
+        };
+        // Along the only way to the loop.
+        let mut from = l.header;
+        for _ in 0..MOST_BEFORE {
+            let mut before = self.cfg.preds[from].iter().copied().filter(|p| !l.body.has(*p));
+            let (Some(b), None) = (before.next(), before.next()) else { return false };
+            if let Term::Branch { cond: Val::Reg(cond), then, otherwise } = self.f.blocks[b].term
+                && then != otherwise
+                && self.defs[cond.idx()] == 1
+                && let Some(i) = self.f.blocks[b].insts.iter().find(|i| i.dst == [cond] && !i.guarded)
+                && let Op::Pure(Pure::ICmp(cmp, _)) = i.op
+            {
+                let is_of = |a: Val, c: Val| counts.contains(&a) && c == bound;
+                let differs = cmp == if then.idx() == from { Cmp::Ne } else { Cmp::Eq };
+                if differs && (is_of(i.src[0], i.src[1]) || is_of(i.src[1], i.src[0])) {
+                    return true;
+                }
+            }
+            from = b;
+        }
+        false
     }
 
     /// Whether all accesses by a register lie in a loop, before what a turn adds to it.
@@ -214,7 +261,7 @@ pub(crate) fn comes_again(cfg: &Cfg, (header, body): (usize, &Set), without: usi
 }
 
 /// The first value of a register that an instruction copies from what never changes.
-fn copied(s: &Search<'_>, at: (usize, usize)) -> Option<Val> {
+pub(crate) fn copied(s: &Search<'_>, at: (usize, usize)) -> Option<Val> {
     let inst = s.inst(at);
     match (inst.op, inst.src.as_slice()) {
         (Op::Pure(Pure::Mov(_)), [v]) if reg(v).is_none_or(|r| s.defs[r.idx()] == 1) => Some(*v),
@@ -250,7 +297,7 @@ pub(crate) fn first_values_apart<'f>(
     let known = |v: &Val| reg(v).is_none_or(|r| set.has(r.idx()));
     let mut places: Vec<(usize, usize)> = Vec::new();
     for (r, firsts) in found {
-        let all = [&r.step, &r.turns.bound];
+        let all = [&r.step, &r.turns.bound, &r.turns.by];
         let is_made = firsts.iter().all(|at| s.inst(*at).src.iter().all(known));
         if is_made && all.into_iter().all(known) {
             places.extend(firsts.iter().filter(|at| copied(&s, **at).is_none()));

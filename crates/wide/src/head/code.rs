@@ -122,6 +122,7 @@ impl Emit<'_> {
         if !by_cta {
             self.launched_steps(head);
         }
+        self.find_rises(head, by_cta);
         let [broken, end] = std::array::from_fn(|_| self.a.label());
         if by_cta {
             let in_row = head.row.as_ref().map_or([].as_slice(), |r| &r.checks);
@@ -129,6 +130,7 @@ impl Emit<'_> {
                 self.ends(head, *v, *signed, None, broken);
             }
         }
+        self.climbs(head, by_cta, broken);
         self.a.number(Register::R15, 0);
         if by_cta {
             self.load32(Register::R15D, head.launch_bits());
@@ -160,7 +162,9 @@ impl Emit<'_> {
         let mut in_heap = false;
         for g in &head.groups {
             // Those of the heap ask caches, which fill while CTAs run.
-            if (head.course_of(Val::Reg(g.from)).is_some_and(|c| c.by_cta) || g.key.1 != StateSpace::Shared) == by_cta {
+            let differs = head.course_of(Val::Reg(g.from)).is_some_and(|c| c.by_cta)
+                || head.rises(g.key.0).is_some_and(|r| head.turns_by_cta(&r.turns));
+            if (differs || g.key.1 != StateSpace::Shared) == by_cta {
                 self.decide_bounds(head, g, &mut in_heap);
             }
         }
@@ -412,8 +416,8 @@ impl Emit<'_> {
                 continue;
             }
             self.ends(head, Val::Reg(g.from), false, Some(group), failed);
-            if rises.is_some() {
-                self.ends_of_rise(head, x.short, failed);
+            if let Some(r) = rises {
+                self.ends_of_rise(head, r, x.short, failed);
             }
             self.add_number(RAX, g.begin);
             self.add_number(RCX, g.end);

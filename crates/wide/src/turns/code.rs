@@ -109,9 +109,14 @@ impl Emit<'_> {
         let is_simple = |b: usize| {
             matches!(f.blocks[b].term, Term::Jump(_) | Term::Branch { .. }) && f.blocks[b].insts.iter().all(fits)
         };
+        // Loops that all lanes leave together are for gangs.
+        let may_rise = self.plan.facts.masked.has(header);
         let reads_stream = |b: usize| {
             let insts = f.blocks[b].insts.iter().enumerate();
-            insts.filter(|(_, x)| matches!(x.op, Op::Load { .. })).any(|(i, _)| self.indices.has(self.plan, (b, i)))
+            let rises = |x: &Inst| self.head.as_ref().is_some_and(|h| h.is_rising(x));
+            insts
+                .filter(|(_, x)| matches!(x.op, Op::Load { .. }))
+                .any(|(i, x)| self.indices.has(self.plan, (b, i)) || may_rise && rises(x))
         };
         threads >= 64
             && threads.is_multiple_of(32)
