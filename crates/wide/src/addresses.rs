@@ -21,6 +21,8 @@ use crate::access::{Access, Against, Elsewhere, Held, Limits, Runs, Tester};
 use crate::asm::Mem;
 use crate::emit::*;
 use crate::head::DECIDED;
+use crate::indices::TURNS_AHEAD_OF_ALL;
+use crate::table::constant;
 
 /// Registers that hold addresses: those that few instructions write come first.
 const HOLDERS: [Register; 6] = [Register::RDI, Register::R8, Register::R11, Register::R9, Register::RSI, Register::RCX];
@@ -125,6 +127,33 @@ impl Emit<'_> {
         let waits = || self.f.blocks.iter().any(|b| matches!(b.term, Term::Barrier { .. }));
         let fits = x.class.kind == Kind::Load && x.class.space != StateSpace::Shared && step.unsigned_abs() < 1 << 16;
         step != 0 && !is_in_loop && fits && waits()
+    }
+
+    /// In a loop whose warps go in turn, asks for what a load by an address that rises reads some turns later. Uses `rdx`.
+    fn fetch_for_turns(&mut self, x: &Access, runs: &Runs, m: Mem) {
+        let in_turn = self.plan.facts.cfg.loop_of[self.at.0].is_some_and(|h| self.goes_in_turn(h));
+        if x.class.kind != Kind::Load || !in_turn {
+            return;
+        }
+        let Some(step) = self.head.as_ref().and_then(|h| h.step_of_turn(runs.address)) else { return };
+        let by = constant(step).and_then(|n| i32::try_from(n.cast_signed() << TURNS_AHEAD_OF_ALL).ok());
+        let ahead = match by {
+            Some(by) if by.unsigned_abs() < 1 << 24 => m.behind(by),
+            _ => {
+                self.lane_value(step, 0, RDX);
+                self.a.imm8(Code::Shl_rm64_imm8, RDX, TURNS_AHEAD_OF_ALL);
+                m.plus(RDX)
+            }
+        };
+        for line in (0..32 * x.class.bytes() as i32).step_by(64) {
+            self.a.op1(Code::Prefetcht1_m8, ahead.behind(line));
+        }
+    }
+
+    /// Asks for what is read later, where nobody else sees that coming.
+    pub(crate) fn fetch_for_later(&mut self, x: &Access, runs: &Runs, m: Mem) {
+        self.fetch_for_row(x, runs, m);
+        self.fetch_for_turns(x, runs, m);
     }
 
     /// Makes the address that a register is to hold.

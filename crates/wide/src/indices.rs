@@ -23,7 +23,7 @@ use crate::strided::run_of;
 
 /// How many turns of a loop data is asked for ahead, as a power of two; where warps go through it in turn, all of them.
 const TURNS_AHEAD: u32 = 2;
-const TURNS_AHEAD_OF_ALL: u32 = 1;
+pub(crate) const TURNS_AHEAD_OF_ALL: u32 = 1;
 
 impl Emit<'_> {
     /// Whether a value is a word that nobody else takes over while its block runs.

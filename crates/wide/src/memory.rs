@@ -161,7 +161,7 @@ impl Emit<'_> {
             if self.folds.contains_key(&self.at.1) && x.is_proven && !scalars {
                 if form == Form::Row {
                     let (m, _) = self.part_of_run(&x, runs, form, 0);
-                    self.fetch_for_row(&x, runs, m);
+                    self.fetch_for_later(&x, runs, m);
                 }
                 self.folded.push(Folded { reg: inst.dst[0], x, runs: runs.clone(), form });
             } else {
@@ -333,7 +333,7 @@ impl Emit<'_> {
                 Form::Row => {
                     let (m, _) = self.part_of_run(x, runs, form, q);
                     if q == 0 {
-                        self.fetch_for_row(x, runs, m);
+                        self.fetch_for_later(x, runs, m);
                     }
                     self.move_part(inst, x, q, m);
                 }
@@ -348,7 +348,7 @@ impl Emit<'_> {
                 Form::Tuples(_) => {
                     let at = self.chunks_of_run(x, runs, q);
                     if q == 0 {
-                        self.fetch_for_row(x, runs, at[0]);
+                        self.fetch_for_later(x, runs, at[0]);
                     }
                     self.tuples(inst, x, q, &at, true);
                 }

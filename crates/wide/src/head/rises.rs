@@ -51,6 +51,11 @@ impl Head {
         self.is_of_launch(plan, c.step) && has(c.step) && self.counts(plan, &c.turns) && self.knows_turns(&c.turns)
     }
 
+    /// What each turn of a loop adds to an address that rises.
+    pub(crate) fn step_of_turn(&self, address: Reg) -> Option<Val> {
+        self.rises(address).filter(|r| self.knows_rise(r)).map(|r| r.step)
+    }
+
     /// Whether the address of an access rises.
     pub(crate) fn is_rising(&self, inst: &Inst) -> bool {
         let address = AccessClass::of(inst).and_then(|c| reg(c.address));
