@@ -182,6 +182,22 @@ impl Edges {
         Edges { end, list }
     }
 
+    /// The edges of `n` nodes, as pairs in any order: those of each node ascend, and each is there once.
+    pub(crate) fn of_pairs(n: usize, mut pairs: Vec<(usize, usize)>) -> Edges {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut end = vec![0; n];
+        for (i, (from, _)) in pairs.iter().enumerate() {
+            end[*from] = i + 1;
+        }
+        let mut last = 0;
+        for e in &mut end {
+            last = last.max(*e);
+            *e = last;
+        }
+        Edges { end, list: pairs.into_iter().map(|(_, to)| to).collect() }
+    }
+
     /// Adds a node with edges to others, which may come later.
     pub(crate) fn push_node(&mut self, to: impl Iterator<Item = usize>) {
         self.list.extend(to);

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
+use handloom_ir::simt::{Block, Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::{Cfg, Set};
@@ -64,6 +64,8 @@ struct Search<'f> {
     writes: Places,
     /// By register: the accesses whose address it is, in ascending order.
     accesses: Places,
+    /// By block: the instructions that add to the register that they write.
+    adding: Vec<Vec<usize>>,
 }
 
 /// Blocks and instructions by register, sorted.
@@ -78,6 +80,8 @@ fn places_of(all: &Places, r: Reg) -> &[(Reg, (usize, usize))] {
 impl<'f> Search<'f> {
     fn new(f: &'f Function, cfg: &'f Cfg) -> Search<'f> {
         let (mut writes, mut accesses) = (Places::new(), Places::new());
+        let adding = |b: &Block| (0..b.insts.len()).filter(|i| added(&b.insts[*i]).is_some()).collect();
+        let adding = f.blocks.iter().map(adding).collect();
         let defs = n_definitions(f);
         for (b, block) in f.blocks.iter().enumerate() {
             for (i, inst) in block.insts.iter().enumerate() {
@@ -93,7 +97,7 @@ impl<'f> Search<'f> {
         }
         writes.sort_unstable();
         accesses.sort_unstable();
-        Search { f, cfg, defs, writes, accesses }
+        Search { f, cfg, defs, writes, accesses, adding }
     }
 
     fn inst(&self, (b, i): (usize, usize)) -> &'f Inst {
@@ -131,17 +135,6 @@ impl<'f> Search<'f> {
         fits.then_some(Definitions { outside, inside })
     }
 
-    /// What an instruction adds to the register that it writes.
-    fn added(&self, at: (usize, usize)) -> Option<Val> {
-        let inst = self.inst(at);
-        let own = Val::Reg(*inst.dst.first()?);
-        match (inst.op, inst.src.as_slice()) {
-            (Op::Pure(Pure::Add(Ty::B32 | Ty::B64)), [a, b]) if *a == own && *b != own => Some(*b),
-            (Op::Pure(Pure::Add(Ty::B32 | Ty::B64)), [a, b]) if *b == own && *a != own => Some(*a),
-            _ => None,
-        }
-    }
-
     /// The number of turns of a loop, with the instruction that makes the first count.
     fn turns(&self, l: &Counted<'_>, cond: Reg, goes_on: bool) -> Option<(Turns, (usize, usize))> {
         let insts = &self.f.blocks[l.asks].insts;
@@ -155,7 +148,7 @@ impl<'f> Search<'f> {
         sides.into_iter().find_map(|(count, bound, cmp)| {
             let count = reg(&insts[at].src[count])?;
             let d = self.definitions(l, count)?;
-            let by = crate::table::constant(self.added(d.inside)?)? as u32 as i32;
+            let by = crate::table::constant(added(self.inst(d.inside))?)? as u32 as i32;
             let fits = match cmp {
                 Cmp::Lt | Cmp::Le => by > 0,
                 Cmp::Gt | Cmp::Ge => by < 0 && by != i32::MIN,
@@ -182,9 +175,9 @@ impl<'f> Search<'f> {
         for (header, body) in &self.cfg.loops {
             let Some((l, cond, goes_on)) = self.counted(*header, body) else { continue };
             let Some((turns, first_count)) = self.turns(&l, cond, goes_on) else { continue };
-            let added = body.iter().flat_map(|b| (0..self.f.blocks[b].insts.len()).map(move |i| (b, i)));
-            for at in added {
-                let Some(step) = self.added(at) else { continue };
+            let adding = body.iter().flat_map(|b| self.adding[b].iter().map(move |i| (b, *i)));
+            for at in adding {
+                let Some(step) = added(self.inst(at)) else { continue };
                 let r = self.inst(at).dst[0];
                 let Some(d) = self.definitions(&l, r).filter(|d| d.inside == at) else { continue };
                 if self.is_used_before(&l, r, at) {
@@ -194,6 +187,16 @@ impl<'f> Search<'f> {
             }
         }
         found
+    }
+}
+
+/// What an instruction adds to the register that it writes.
+fn added(inst: &Inst) -> Option<Val> {
+    let own = Val::Reg(*inst.dst.first()?);
+    match (inst.op, inst.src.as_slice()) {
+        (Op::Pure(Pure::Add(Ty::B32 | Ty::B64)), [a, b]) if *a == own && *b != own => Some(*b),
+        (Op::Pure(Pure::Add(Ty::B32 | Ty::B64)), [a, b]) if *b == own && *a != own => Some(*a),
+        _ => None,
     }
 }
 
