@@ -26,7 +26,7 @@ pub fn order_blocks(f: &mut Function) {
 }
 
 /// How many times a block is visited for a weak topological order, at most, where loops have several entries: as many as there are loops around it.
-const MOST_VISITS: usize = 64;
+const MOST_VISITS: usize = 16;
 
 /// The blocks of a list alone, in its order.
 fn put_in_order(f: &mut Function, order: &[BlockId]) {
