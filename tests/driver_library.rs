@@ -69,20 +69,27 @@ fn passes(name: &str, args: &[&str], variables: &[(&str, &str)]) -> String {
 
 #[test]
 fn code_is_kept_for_later_programs() {
-    let kept = libraries().join("kept");
-    let _ = std::fs::remove_dir_all(&kept);
+    // Code is kept for a build, which is the file that the library was loaded from. Processes of other tests may link that anew between the two programs, or do the same as this one:
+    // both have a copy, and a folder, of their own.
+    let own = libraries().join(format!("kept-{}", std::process::id()));
+    let kept = own.join("code");
+    let _ = std::fs::remove_dir_all(&own);
+    std::fs::create_dir_all(&own).expect("a folder can be made");
+    std::fs::copy(libraries().join("libcuda.so.1"), own.join("libcuda.so.1")).expect("the library can be copied");
     // What is written again is another file.
     let files = || -> BTreeSet<(PathBuf, u64)> {
         let parts = std::fs::read_dir(&kept).into_iter().flatten().flatten();
         let all = parts.flat_map(|part| std::fs::read_dir(part.path()).into_iter().flatten().flatten());
         all.map(|file| (file.path(), file.metadata().map_or(0, |m| m.ino()))).collect()
     };
-    let variables = [("HANDLOOM_CACHE", kept.to_str().expect("the folder has a name of UTF-8"))];
+    let [of_code, of_library] = [&kept, &own].map(|f| f.to_str().expect("the folder has a name of UTF-8"));
+    let variables = [("HANDLOOM_CACHE", of_code), ("LD_LIBRARY_PATH", of_library)];
     passes("launch", &[], &variables);
     let made = files();
     assert!(!made.is_empty());
     passes("launch", &[], &variables);
     assert_eq!(files(), made, "the second program compiled nothing");
+    std::fs::remove_dir_all(&own).expect("the folder can be removed");
 }
 
 #[test]

@@ -41,8 +41,8 @@ pub enum Stage {
 pub fn compile(func: &Function, options: &Options) -> Result<Code, Failure> {
     // Before anything is done for a host that there is no code for.
     target(&options.host, Allocator::Backtracking)?;
-    let (mut cx, tables) = emitted(func, options).1;
-    let compiled = finish(&func.name, &mut cx, &options.host)?;
+    let (plan, (mut cx, tables)) = emitted(func, options);
+    let compiled = finish(&plan, &mut cx)?;
     Code::load(compiled, tables, pool())
 }
 
@@ -80,10 +80,11 @@ fn lives(func: &clif::Function) -> Option<Lives> {
 }
 
 impl Allocator {
-    /// The allocator for a function.
-    fn of(func: &clif::Function) -> Allocator {
+    /// The allocator for a function that was emitted by a plan. Short code is of long text: backtracking takes four times as long for a megabyte of stores as all else does.
+    fn of(plan: &Plan, func: &clif::Function) -> Allocator {
         let much = || lives(func).is_some_and(|l| l.crowd() > CROWDED || l.n_kept > KEPT);
-        if func.dfg.num_insts() < LONG && !much() { Allocator::Backtracking } else { Allocator::SinglePass }
+        let is_long = plan.is_short || func.dfg.num_insts() >= LONG;
+        if is_long || much() { Allocator::SinglePass } else { Allocator::Backtracking }
     }
 
     /// Cranelift's name for it.
@@ -140,7 +141,7 @@ pub fn print(func: &Function, options: &Options, stage: Stage) -> Result<String,
             if plan.is_short {
                 text += "; fast code takes too long to compile: this is short code\n";
             }
-            if Allocator::of(&clif) == Allocator::SinglePass {
+            if Allocator::of(&plan, &clif) == Allocator::SinglePass {
                 text += &format!("; {} instructions: registers are given in a single pass\n", clif.dfg.num_insts());
             }
             Ok(text)
@@ -148,9 +149,9 @@ pub fn print(func: &Function, options: &Options, stage: Stage) -> Result<String,
         Stage::Tables => Ok(format!("{:#?}\n", emitted(func, options).1.1)),
         Stage::Asm => {
             target(&options.host, Allocator::Backtracking)?;
-            let (_, (mut cx, _)) = emitted(func, options);
+            let (plan, (mut cx, _)) = emitted(func, options);
             cx.set_disasm(true);
-            let compiled = finish(&func.name, &mut cx, &options.host)?;
+            let compiled = finish(&plan, &mut cx)?;
             Ok(compiled.vcode.clone().unwrap_or_default())
         }
     }
@@ -168,14 +169,15 @@ pub fn lines(func: &Function, options: &Options, stage: Stage) -> Result<Vec<Lin
     Ok(text.lines().map(|l| Line { span: Span::NONE, text: l.to_owned() }).collect())
 }
 
-fn finish<'c>(name: &str, cx: &'c mut Context, host: &Host) -> Result<&'c CompiledCode, Failure> {
-    let allocator = Allocator::of(&cx.func);
+fn finish<'c>(plan: &Plan, cx: &'c mut Context) -> Result<&'c CompiledCode, Failure> {
+    let allocator = Allocator::of(plan, &cx.func);
     if allocator == Allocator::SinglePass {
         keep_order(&mut cx.func);
     }
-    let isa = target(host, allocator)?;
+    let isa = target(&plan.options.host, allocator)?;
     let mut control = cranelift_codegen::control::ControlPlane::default();
-    cx.compile(isa.as_ref(), &mut control).map_err(|e| Failure::of(name, &e.inner, || e.func.display().to_string()))
+    cx.compile(isa.as_ref(), &mut control)
+        .map_err(|e| Failure::of(&plan.func.name, &e.inner, || e.func.display().to_string()))
 }
 
 /// The instruction set of a host, with an allocator. Those of the first host that is asked for, mostly the only one, are kept.

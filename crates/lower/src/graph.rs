@@ -26,7 +26,7 @@ pub fn order_blocks(f: &mut Function) {
 }
 
 /// How many times a block is visited for a weak topological order, at most, where loops have several entries: as many as there are loops around it.
-const MOST_VISITS: usize = 64;
+const MOST_VISITS: usize = 16;
 
 /// The blocks of a list alone, in its order.
 fn put_in_order(f: &mut Function, order: &[BlockId]) {
@@ -180,6 +180,22 @@ impl Edges {
             });
         }
         Edges { end, list }
+    }
+
+    /// The edges of `n` nodes, as pairs in any order: those of each node ascend, and each is there once.
+    pub(crate) fn of_pairs(n: usize, mut pairs: Vec<(usize, usize)>) -> Edges {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut end = vec![0; n];
+        for (i, (from, _)) in pairs.iter().enumerate() {
+            end[*from] = i + 1;
+        }
+        let mut last = 0;
+        for e in &mut end {
+            last = last.max(*e);
+            *e = last;
+        }
+        Edges { end, list: pairs.into_iter().map(|(_, to)| to).collect() }
     }
 
     /// Adds a node with edges to others, which may come later.

@@ -4,7 +4,7 @@
 //! Does not know: Cranelift, the width of a host vector, host addresses.
 //!
 //! How to read it: [`lower`] makes a module, once. Its steps are the files `module` (symbols, entries, source lines), `names` (numbers of functions), `shared` (layout of
-//! shared memory), `function` (statements to blocks), `operand`, `control`, `call` and `late` (instructions that come later than they stand). `graph` orders blocks, `origins` says what values of a loop are computed from, and `yields` finds the loops that
+//! shared memory), `function` (statements to blocks), `operand`, `control`, `call` and `late` (instructions that come later than they stand). `graph` orders blocks, `origins` and `counters` say what values of a loop are computed from, and `yields` finds the loops that
 //! wait for other threads, [`float_reads`] the types that memory is read as. [`specialise()`] takes one entry of the result and a launch shape, once a shape, and runs [`passes`].
 //!
 //! Invariants:
@@ -18,6 +18,7 @@
 mod call;
 mod control;
 mod count;
+mod counters;
 mod function;
 mod graph;
 mod late;

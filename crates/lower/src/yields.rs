@@ -8,12 +8,13 @@
 //!
 //! A weak load whose address moves from turn to turn is no such read: it walks a list or searches a table. A loop that waits through weak
 //! loads of moving addresses has a data race and is not found; nor is one that waits through ordinary local memory.
-//! Loops with several entries always yield, and so do the outer ones of so many inside each other that looking at each would take seconds: a yield is
+//! Loops with several entries always yield, and so do the outer ones of many inside each other where a look at all that is in each would take long: a yield is
 //! never wrong.
 
 use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Order, StateSpace, Varies};
 
+use crate::counters::Writers;
 use crate::graph::{Dominators, Edges, Loop, Loops, for_each_successor, order_blocks};
 use crate::origins::Origins;
 
@@ -26,11 +27,19 @@ pub(crate) fn insert(f: &mut Function) {
     let doms = Dominators::of(f, &preds);
     let loops = Loops::of(f, &preds, &doms);
     let mut edges = loops.irreducible;
-    let mut n_left = MOST_LOOKED_AT;
+    let writers = Writers::of(f);
+    let timed: Vec<bool> = f.blocks.iter().map(|b| b.insts.iter().any(|i| reads_time(&i.op))).collect();
+    let n_insts: Vec<usize> = f.blocks.iter().map(|b| b.insts.len() + 1).collect();
+    let mut n_left = LEAST_LOOKED_AT + MOST_TURNS * n_insts.iter().sum::<usize>();
     for l in loops.loops.iter().rev() {
-        let n: usize = l.blocks.iter().map(|b| f.blocks[*b].insts.len() + 1).sum();
-        n_left = n_left.saturating_sub(n);
-        let waiting = if n_left > 0 { waits(f, l, &doms, &preds) } else { l.latches.clone() };
+        let waiting = if l.blocks.iter().any(|b| timed[*b]) {
+            l.latches.clone()
+        } else if l.latches.iter().all(|latch| is_counted(f, l, *latch, &writers, &doms)) {
+            Vec::new()
+        } else {
+            n_left = n_left.saturating_sub(l.blocks.iter().map(|b| n_insts[*b]).sum());
+            if n_left > 0 { waits(f, l, &doms, &preds) } else { l.latches.clone() }
+        };
         edges.extend(waiting.into_iter().map(|b| (b, l.head)));
     }
     if edges.is_empty() {
@@ -45,8 +54,25 @@ pub(crate) fn insert(f: &mut Function) {
     order_blocks(f);
 }
 
-/// Instructions that are looked at, at most, each as often as there are loops around it: what takes about a second.
-const MOST_LOOKED_AT: usize = 2_000_000;
+/// So often, at most, all instructions of a function are looked at because they are in a loop that no simple counter ends, and so many more: in time in proportion
+/// to the function.
+const MOST_TURNS: usize = 16;
+
+/// See [`MOST_TURNS`].
+const LEAST_LOOKED_AT: usize = 20_000;
+
+/// Whether a loop goes around by a latch only behind an exit that a simple counter decides about.
+fn is_counted(f: &Function, l: &Loop, latch: usize, writers: &Writers, doms: &Dominators) -> bool {
+    let exits = l.blocks.iter().rev().filter(|b| leaves(f, l, **b) && doms.dominates(**b, latch));
+    exits.into_iter().any(|b| writers.is_counted(l, *b, doms))
+}
+
+/// Whether a block of a loop may lead out of it.
+fn leaves(f: &Function, l: &Loop, block: usize) -> bool {
+    let mut leaves = false;
+    for_each_successor(&f.blocks[block].term, |s| leaves |= !l.contains(s.idx()));
+    leaves
+}
 
 /// Takes all yields out again: a caller that changes loops puts them in anew.
 pub(crate) fn remove(f: &mut Function) {
@@ -57,12 +83,9 @@ pub(crate) fn remove(f: &mut Function) {
     }
 }
 
-/// The latches by which a loop goes around while it waits. One behind a counted exit is none: going around by that one alone ends.
+/// The latches by which a loop that does not read the time goes around while it waits. One behind a counted exit is none: going around by that one alone ends.
 fn waits(f: &Function, l: &Loop, doms: &Dominators, preds: &Edges) -> Vec<usize> {
     let insts = || l.blocks.iter().flat_map(|&b| &f.blocks[b].insts);
-    if insts().any(|i| reads_time(&i.op)) {
-        return l.latches.clone();
-    }
     let calls = l.blocks.iter().any(|&b| matches!(f.blocks[b].term, Term::Call { .. }));
     if !calls && !insts().any(|i| may_read_others(&i.op)) {
         return Vec::new();
@@ -107,9 +130,7 @@ impl<'f> Waiting<'f> {
     /// Whether the `n`th block of the loop leaves it by a counter.
     fn is_counted_exit(&self, n: usize) -> bool {
         let block = &self.f.blocks[self.l.blocks[n]];
-        let mut leaves = false;
-        for_each_successor(&block.term, |s| leaves |= !self.l.contains(s.idx()));
-        if !leaves {
+        if !leaves(self.f, self.l, self.l.blocks[n]) {
             return false;
         }
         let at = self.origins.places_of(n);

@@ -115,8 +115,8 @@ impl Runs {
 /// What an access has to do with a joint test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Member {
-    /// Those that are tested together, in the block.
-    pub(crate) group: usize,
+    /// The first of those that are tested together, in the block.
+    pub(crate) first: usize,
     /// The lowest and the highest offset, of the first access.
     pub(crate) test: Option<(i64, i64)>,
 }

@@ -17,6 +17,9 @@
 //!   reads instead of the address made of them (`indexed`).
 //! - A source of an instruction and its results have different places, unless they are one register, or the result is a `fma` that takes over the place of its sum.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use handloom_ir::simt::{Counting, Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
@@ -117,18 +120,12 @@ pub(crate) fn places(plan: &Plan, elsewhere: &[Option<u32>], indices: &Indices) 
     let mut home = vec![0; f.regs.len()];
     let written = written(plan);
     // Homes first, then what lives in one block, sharing space.
-    let mut busy: Vec<(u32, u32, u32)> = Vec::new();
+    let mut busy = Busy::default();
     let mut order: Vec<Interval> = intervals;
     order.sort_by_key(|i| (!own.has(i.reg), i.start));
     for i in order {
         let r = i.reg;
-        busy.retain(|(end, at, bytes)| {
-            let lives = *end >= i.start;
-            if !lives {
-                room.give(*at, *bytes);
-            }
-            lives
-        });
+        busy.give_before(i.start, &mut room);
         if let Some(at) = elsewhere.get(r).copied().flatten() {
             of[r] = Place::Words(at);
             continue;
@@ -145,7 +142,7 @@ pub(crate) fn places(plan: &Plan, elsewhere: &[Option<u32>], indices: &Indices) 
         };
         let at = room.take(bytes);
         if !own.has(r) {
-            busy.push((i.end, at, bytes));
+            busy.take(i.end, (at, bytes));
         }
         match of[r] {
             Place::Vectors(_) => home[r] = at,
@@ -214,6 +211,35 @@ impl Room {
     }
 }
 
+/// Space that registers have until the end of their lives.
+#[derive(Default)]
+struct Busy {
+    /// By end, those that end first on top: what was taken how long ago, and where.
+    ends: BinaryHeap<Reverse<(u32, usize)>>,
+    taken: Vec<(u32, u32)>,
+}
+
+impl Busy {
+    fn take(&mut self, end: u32, space: (u32, u32)) {
+        self.ends.push(Reverse((end, self.taken.len())));
+        self.taken.push(space);
+    }
+
+    /// Gives back what ended before a place, in the order in which it was taken.
+    fn give_before(&mut self, at: u32, room: &mut Room) {
+        let mut ended = Vec::new();
+        while let Some(Reverse((_, n))) = self.ends.peek().filter(|top| top.0.0 < at) {
+            ended.push(*n);
+            self.ends.pop();
+        }
+        ended.sort_unstable();
+        for n in ended {
+            let (at, bytes) = self.taken[n];
+            room.give(at, bytes);
+        }
+    }
+}
+
 /// Predicates that the runtime writes as rows: results of warp-level ops and of barriers.
 fn written(plan: &Plan) -> Set {
     let f = &plan.func;
@@ -255,6 +281,8 @@ fn intervals(plan: &Plan, indices: &Indices) -> Vec<Interval> {
     let mut all: Vec<Interval> =
         (0..f.regs.len()).map(|reg| Interval { reg, start: u32::MAX, end: 0, weight: 0, from: None }).collect();
     let mut at = 0;
+    // Of each block, where it begins and ends.
+    let mut places: Vec<(u32, u32)> = Vec::with_capacity(n);
     let mut sums: Vec<(usize, usize, u32)> = Vec::new();
     for (b, block) in f.blocks.iter().enumerate() {
         let weight = 10u64.pow(depth[b].min(6));
@@ -264,7 +292,7 @@ fn intervals(plan: &Plan, indices: &Indices) -> Vec<Interval> {
             i.end = i.end.max(at);
             i.weight += weight;
         };
-        plan.facts.live.entry[b].iter().for_each(|r| mention(r, at, 0));
+        let start = at;
         // By what is loaded: where from, and where the load stands. The load may be done where the value is read, so the address lives until there.
         let mut loaded: Vec<(Reg, usize, u32)> = Vec::new();
         for (i, inst) in block.insts.iter().enumerate() {
@@ -299,8 +327,21 @@ fn intervals(plan: &Plan, indices: &Indices) -> Vec<Interval> {
             }
         }
         block.term.result().iter().for_each(|r| mention(r.idx(), at, weight));
-        plan.facts.live.exit[b].iter().for_each(|r| mention(r, at, 0));
+        places.push((start, at));
         at += 1;
+    }
+    // What lives from block to block is mentioned where it lives first and last.
+    let live = &plan.facts.live;
+    let (mut seen, mut seen_behind) = (Set::new(f.regs.len()), Set::new(f.regs.len()));
+    for (b, (start, end)) in places.iter().enumerate() {
+        let mut first = |r: usize, at: u32| all[r].start = all[r].start.min(at);
+        seen.union_with(&live.entry[b], |r| first(r, *start));
+        seen.union_with(&live.exit[b], |r| first(r, *end));
+    }
+    for (b, (start, end)) in places.iter().enumerate().rev() {
+        let mut last = |r: usize, at: u32| all[r].end = all[r].end.max(at);
+        seen_behind.union_with(&live.exit[b], |r| last(r, *end));
+        seen_behind.union_with(&live.entry[b], |r| last(r, *start));
     }
     for (d, sum, at) in sums {
         if all[d].start == at && d != sum {

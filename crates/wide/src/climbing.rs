@@ -16,7 +16,7 @@ use handloom_plan::analysis::cfg::{Cfg, Set};
 
 use crate::access::reg;
 use crate::firsts::write_first;
-use crate::rising::{Counted, Definitions, Search, Turns, copied};
+use crate::rising::{Counted, Definitions, Search, Turns, added, copied};
 use crate::table::constant;
 
 /// The most pointers of a loop, and the most instructions that make one.
@@ -24,8 +24,8 @@ const MOST: usize = 24;
 const MOST_INSTS: usize = 16;
 /// The most instructions of a loop's last block.
 const MOST_OF_BLOCK: usize = 1_000;
-/// The most loops of a function.
-const MOST_LOOPS: usize = 100;
+/// The most instructions that are looked at for all loops: each that changes costs a look at the whole function.
+const MOST_LOOKED_AT: usize = 400_000;
 
 /// A sum of 32 bits that is extended in each turn of a loop, and must not wrap in any.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ impl Loop<'_, '_> {
     fn root(&mut self, r: Reg) -> bool {
         if !self.roots.contains_key(&r.idx()) {
             let found = self.s.definitions(&self.of, r).filter(|d| d.inside.0 == self.of.asks);
-            let with_step = found.and_then(|d| self.s.added(d.inside).map(|step| (d, step)));
+            let with_step = found.and_then(|d| added(self.s.inst(d.inside)).map(|step| (d, step)));
             let fits = |(d, step): &(Definitions, Val)| {
                 let first = self.s.inst(d.outside);
                 !first.guarded && first.dst.len() == 1 && first.src.iter().all(|v| self.knows(v)) && self.knows(step)
@@ -353,15 +353,14 @@ pub(crate) fn climbing_apart<'f>(
     known: &dyn Fn(&Function) -> Set,
 ) -> (Cow<'f, Function>, Vec<Climb>) {
     let mut climbs = Vec::new();
-    for (header, body) in cfg.loops.iter().take(MOST_LOOPS) {
-        let latches = cfg.preds[*header].iter().filter(|p| body.has(**p));
-        let is_inner = latches.clone().all(|p| cfg.loop_of[*p] == Some(*header)) && latches.count() == 1;
-        if !is_inner {
-            continue;
-        }
-        let s = Search::new(&f, cfg);
-        let set = known(&f);
-        let Some((c, before, latch)) = change(&s, *header, body, &set) else { continue };
+    let n_insts: usize = f.blocks.iter().map(|b| b.insts.len() + 1).sum();
+    let mut loops = cfg.loops.iter().filter(|(header, body)| {
+        let mut latches = cfg.preds[*header].iter().filter(|p| body.has(**p));
+        latches.next().is_some_and(|p| cfg.loop_of[*p] == Some(*header)) && latches.next().is_none()
+    });
+    for _ in 0..(MOST_LOOKED_AT / n_insts).max(1) {
+        let (s, set) = (Search::new(&f, cfg), known(&f));
+        let Some((c, before, latch)) = loops.find_map(|(header, body)| change(&s, *header, body, &set)) else { break };
         climbs.extend(c.apply(f.to_mut(), before, latch));
     }
     (f, climbs)

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::mem::offset_of;
 
 use handloom_diag::Span;
-use handloom_diag::hash::FastMap;
+use handloom_diag::hash::{FastMap, FastSet};
 use handloom_ir::simt::text::Line;
 use handloom_ir::simt::{Counting, Function, Inst, Op, Reg, Term};
 use handloom_ir::types::{Sreg, StateSpace, Ty};
@@ -156,7 +156,7 @@ fn made(
         alone: Vec::new(),
         at_hand_words: Vec::new(),
         held: Vec::new(),
-        stopped: Vec::new(),
+        stopped: FastMap::default(),
         turns: None,
         head,
         in_head: false,
@@ -166,7 +166,7 @@ fn made(
         at_hand: None,
         in_flags: None,
         joints: Joints::default(),
-        proven: Vec::new(),
+        proven: FastSet::default(),
         halves: None,
         in_vector: None,
         indices,

@@ -134,7 +134,7 @@ pub(crate) struct Emit<'p> {
     /// Addresses in general registers, some of which may have been written since.
     pub(crate) held: Vec<Held>,
     /// By block that a loop goes back to: where it goes if the launch is to stop.
-    pub(crate) stopped: Vec<(usize, Label)>,
+    pub(crate) stopped: FastMap<usize, Label>,
     /// How warps and CTAs follow each other inside the code; `None` of functions that are called.
     pub(crate) turns: Option<Turns>,
     /// What is done once a CTA.
@@ -154,7 +154,7 @@ pub(crate) struct Emit<'p> {
     /// Accesses of the block that are tested together.
     pub(crate) joints: Joints,
     /// The groups of them that have been.
-    pub(crate) proven: Vec<usize>,
+    pub(crate) proven: FastSet<usize>,
     /// How registers are used.
     pub(crate) uses: Uses,
     /// Whose halves `k5` and `k6` held at a place of the code: the word of a predicate.

@@ -287,14 +287,7 @@ impl Emit<'_> {
 
     /// Before a back edge: leaves if the launch is to stop. The context is then not run again.
     pub(crate) fn stop_check(&mut self, header: usize) {
-        let stopped = match self.stopped.iter().find(|s| s.0 == header) {
-            Some(s) => s.1,
-            None => {
-                let l = self.a.label();
-                self.stopped.push((header, l));
-                l
-            }
-        };
+        let stopped = *self.stopped.entry(header).or_insert_with(|| self.a.label());
         self.load64(RAX, cta(offset_of!(CtaCtx, stop)));
         self.a.imm(Code::Cmp_rm32_imm32, Mem::at(RAX, 0), 0);
         self.a.jump(Code::Jne_rel32_64, stopped);
@@ -302,7 +295,9 @@ impl Emit<'_> {
 
     /// What is done where a launch is to stop: after all blocks.
     pub(crate) fn stops(&mut self) {
-        for (header, l) in std::mem::take(&mut self.stopped) {
+        let mut stopped: Vec<(usize, Label)> = std::mem::take(&mut self.stopped).into_iter().collect();
+        stopped.sort_unstable_by_key(|(_, l)| *l);
+        for (header, l) in stopped {
             self.a.bind(l);
             self.store_number(warp(offset_of!(WarpCtx, state)), header as u32);
             self.leave(Stop::Stopped);

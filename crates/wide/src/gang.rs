@@ -24,7 +24,7 @@ mod constants;
 mod places;
 pub(crate) mod way;
 
-use handloom_diag::hash::FastMap;
+use handloom_diag::hash::{FastMap, FastSet};
 use handloom_ir::simt::{Count, Inst, Op, Reg, Term, Val};
 use handloom_ir::types::{Order, Sreg, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};
@@ -586,14 +586,15 @@ impl Emit<'_> {
             if way.guarded.get(&b).is_some_and(is_apart) {
                 continue;
             }
+            let mut readers: FastSet<usize> = FastSet::default();
             for i in 0..n {
                 let is_common = insts[i].dst.iter().any(|d| way.common[d.idx()]);
                 if is_common || !matches!(insts[i].op, Op::Load { .. }) {
                     continue;
                 }
-                let taken = |j: usize| way.folds.values().any(|reader| *reader == (b, j));
-                if let Some(j) = self.reader_of(insts, i, &|_| false, &taken) {
+                if let Some(j) = self.reader_of(insts, i, &|_| false, &|j| readers.contains(&j)) {
                     way.folds.insert((b, i), (b, j));
+                    readers.insert(j);
                 }
             }
         }

@@ -8,6 +8,7 @@
 //! A load that such a test covers, whose value one arithmetic instruction alone wants, is an operand in memory of that instruction, if between the two nothing is written, no
 //! test may refuse, and the address stays.
 
+use handloom_diag::hash::{FastMap, FastSet};
 use handloom_ir::simt::{Inst, Op, Reg, Val};
 use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};
@@ -29,13 +30,15 @@ impl Emit<'_> {
     /// Finds the accesses of a block that are tested together.
     pub(crate) fn joints(&self, insts: &[Inst]) -> Joints {
         let mut groups: Vec<(Key, Vec<(usize, i64)>)> = Vec::new();
-        let mut open: Vec<usize> = Vec::new();
+        // By address: the groups that more may belong to.
+        let mut open: FastMap<Reg, Vec<usize>> = FastMap::default();
         for (i, inst) in insts.iter().enumerate() {
             if let Some((key, offset)) = self.joinable(inst) {
-                match open.iter().find(|g| groups[**g].0 == key) {
+                let of_address = open.entry(key.0).or_default();
+                match of_address.iter().find(|g| groups[**g].0 == key) {
                     Some(g) => groups[*g].1.push((i, offset)),
                     None => {
-                        open.push(groups.len());
+                        of_address.push(groups.len());
                         groups.push((key, vec![(i, offset)]));
                     }
                 }
@@ -44,14 +47,15 @@ impl Emit<'_> {
             if matches!(inst.op, Op::Builtin(_)) {
                 open.clear();
             }
-            open.retain(|g| !inst.dst.contains(&groups[*g].0.0));
+            inst.dst.iter().for_each(|d| _ = open.remove(d));
         }
         let mut joints = Joints::default();
-        for (group, (_, list)) in groups.into_iter().filter(|(_, list)| list.len() > 1).enumerate() {
+        for list in groups.into_iter().map(|(_, list)| list).filter(|list| list.len() > 1) {
+            let first = list[0].0;
             let low = list.iter().map(|a| a.1).min().unwrap_or(0);
             let high = list.iter().map(|a| a.1).max().unwrap_or(0);
-            for (k, (i, _)) in list.into_iter().enumerate() {
-                joints.insert(i, Member { group, test: (k == 0).then_some((low, high)) });
+            for (i, _) in list {
+                joints.insert(i, Member { first, test: (i == first).then_some((low, high)) });
             }
         }
         joints
@@ -101,6 +105,7 @@ impl Emit<'_> {
     /// Finds loads that may be done where they are read.
     fn find_folds(&mut self, b: usize) {
         let insts = &self.f.blocks[b].insts;
+        let mut readers: FastSet<usize> = FastSet::default();
         for (i, load) in insts.iter().enumerate() {
             let Some(class) = AccessClass::of(load).filter(|c| c.kind == Kind::Load && self.joints.contains_key(&i))
             else {
@@ -114,9 +119,9 @@ impl Emit<'_> {
                 continue;
             }
             let may_refuse = |j: usize| self.joints.get(&j).is_some_and(|m| m.test.is_some());
-            let is_taken = |j: usize| self.folds.values().any(|reader| *reader == j);
-            if let Some(j) = self.reader_of(insts, i, &may_refuse, &is_taken) {
+            if let Some(j) = self.reader_of(insts, i, &may_refuse, &|j| readers.contains(&j)) {
                 self.folds.insert(i, j);
+                readers.insert(j);
             }
         }
     }
@@ -195,7 +200,7 @@ impl Emit<'_> {
     pub(crate) fn prove(&mut self, x: &Access, runs: Option<&Runs>, low: i64, high: i64, site: Option<usize>) {
         let refused = self.a.label();
         let at = self.at;
-        self.proven.extend(self.joints.get(&at.1).map(|m| m.group));
+        self.proven.extend(self.joints.get(&at.1).map(|m| m.first));
         if let Some(slow) = &mut self.slow {
             slow.entries.push((at.1, refused, site));
         }
@@ -218,6 +223,10 @@ impl Emit<'_> {
         for slow in std::mem::take(&mut self.slow_pieces) {
             let (b, until, back) = (slow.block, slow.until, slow.back);
             let first = slow.entries.iter().map(|e| e.0).min().unwrap_or(until);
+            let mut entries: FastMap<usize, (Label, Option<usize>)> = FastMap::default();
+            for (i, label, site) in &slow.entries {
+                entries.entry(*i).or_insert((*label, *site));
+            }
             self.in_part = false;
             self.folds.clear();
             self.folded.clear();
@@ -228,15 +237,15 @@ impl Emit<'_> {
                 let inst = &self.f.blocks[b].insts[i];
                 self.at = (b, i);
                 self.scratch.0 = 0;
-                let entry = slow.entries.iter().find(|e| e.0 == i).copied();
-                if let Some((_, label, _)) = entry {
+                let entry = entries.get(&i);
+                if let Some((label, _)) = entry {
                     self.drop_held();
-                    self.a.bind(label);
+                    self.a.bind(*label);
                 }
                 if slow.joints.contains_key(&i) {
                     self.drop_held();
                     self.a.of(inst.span);
-                    self.memory_routine(inst, LANES, entry.and_then(|e| e.2));
+                    self.memory_routine(inst, LANES, entry.and_then(|e| e.1));
                     self.end_instruction();
                 } else {
                     self.instruction(b, inst)?;

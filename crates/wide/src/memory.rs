@@ -142,7 +142,7 @@ impl Emit<'_> {
                 let runs = self.runs(inst, &x, form, scalars);
                 self.prove(&x, runs.as_ref(), low, high, site);
                 x.is_proven = true;
-            } else if self.proven.contains(&member.group) {
+            } else if self.proven.contains(&member.first) {
                 // Its site is the one of the first.
                 if site.is_some() {
                     self.tables.mems.pop();
@@ -221,8 +221,7 @@ impl Emit<'_> {
     /// that test too.
     fn note_limits(&mut self, joint: Option<Member>, limits: Limits) {
         let (b, i) = self.at;
-        let first = joint.and_then(|m| self.joints.iter().find(|(_, x)| x.group == m.group && x.test.is_some()));
-        let tested = first.and_then(|(k, _)| self.limits_of.get(&(b, *k))).copied().unwrap_or(limits);
+        let tested = joint.and_then(|m| self.limits_of.get(&(b, m.first))).copied().unwrap_or(limits);
         let twins = self.twins.entry((b, i)).or_default();
         match (limits, tested) {
             (_, Limits::Heap(site)) if !self.in_part && twins.1.is_none() => twins.1 = Some(site),

@@ -159,8 +159,8 @@ impl<'f> Loop<'f> {
         let mut pointers: Vec<(Reg, Pointer)> = Vec::new();
         let mut sums: Vec<Sum> = Vec::new();
         for (i, inst) in self.f.blocks[self.latch].insts.iter().enumerate() {
-            let ([d], false) = (inst.dst.as_slice(), inst.guarded) else { continue };
-            if self.defs[d.idx()] == 1
+            let [d] = inst.dst.as_slice() else { continue };
+            if may_be_sum(inst, self.defs)
                 && let Some((root, terms)) = self.sum((self.latch, i))
                 && self.is_for_addresses(*d, (self.latch, i))
             {
@@ -305,6 +305,12 @@ fn writes_of(f: &Function, body: &Set) -> FastMap<usize, Option<(usize, usize)>>
     writes
 }
 
+/// Whether an instruction may be a sum that accesses go by.
+fn may_be_sum(inst: &Inst, defs: &[u32]) -> bool {
+    let is_sum = matches!(inst.op, Op::Pure(Pure::Add(Ty::B64))) && !inst.guarded;
+    is_sum && matches!(inst.dst.as_slice(), [d] if defs[d.idx()] == 1)
+}
+
 fn add(to: Reg, a: Val, b: Val, span: handloom_diag::Span) -> Inst {
     Inst { op: Op::Pure(Pure::Add(Ty::B64)), dst: vec![to], src: vec![a, b], guarded: false, span }
 }
@@ -326,6 +332,7 @@ pub(crate) fn pointers_apart<'f>(
             || !body.has(latch)
             || !is_inner
             || f.blocks[latch].insts.len() > MOST_INSTS
+            || !f.blocks[latch].insts.iter().any(|i| may_be_sum(i, &defs))
             || !matches!(f.blocks[before].term, Term::Jump(_) | Term::Branch { .. })
         {
             continue;

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
+use handloom_ir::simt::{Block, Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::{Cfg, Set};
@@ -77,6 +77,8 @@ pub(crate) struct Search<'f> {
     writes: Places,
     /// By register: the accesses whose address it is, in ascending order.
     accesses: Places,
+    /// By block: the instructions that add to the register that they write.
+    adding: Vec<Vec<usize>>,
 }
 
 /// Blocks and instructions by register, sorted.
@@ -91,6 +93,8 @@ fn places_of(all: &Places, r: Reg) -> &[(Reg, (usize, usize))] {
 impl<'f> Search<'f> {
     pub(crate) fn new(f: &'f Function, cfg: &'f Cfg) -> Search<'f> {
         let (mut writes, mut accesses) = (Places::new(), Places::new());
+        let adding = |b: &Block| (0..b.insts.len()).filter(|i| added(&b.insts[*i]).is_some()).collect();
+        let adding = f.blocks.iter().map(adding).collect();
         let defs = n_definitions(f);
         for (b, block) in f.blocks.iter().enumerate() {
             for (i, inst) in block.insts.iter().enumerate() {
@@ -106,7 +110,7 @@ impl<'f> Search<'f> {
         }
         writes.sort_unstable();
         accesses.sort_unstable();
-        Search { f, cfg, defs, writes, accesses }
+        Search { f, cfg, defs, writes, accesses, adding }
     }
 
     pub(crate) fn inst(&self, (b, i): (usize, usize)) -> &'f Inst {
@@ -144,17 +148,6 @@ impl<'f> Search<'f> {
         fits.then_some(Definitions { outside, inside })
     }
 
-    /// What an instruction adds to the register that it writes.
-    pub(crate) fn added(&self, at: (usize, usize)) -> Option<Val> {
-        let inst = self.inst(at);
-        let own = Val::Reg(*inst.dst.first()?);
-        match (inst.op, inst.src.as_slice()) {
-            (Op::Pure(Pure::Add(Ty::B32 | Ty::B64)), [a, b]) if *a == own && *b != own => Some(*b),
-            (Op::Pure(Pure::Add(Ty::B32 | Ty::B64)), [a, b]) if *b == own && *a != own => Some(*a),
-            _ => None,
-        }
-    }
-
     /// The number of turns of a loop, with the instruction that makes the first count.
     pub(crate) fn turns(&self, l: &Counted<'_>, cond: Reg, goes_on: bool) -> Option<(Turns, (usize, usize))> {
         let insts = &self.f.blocks[l.asks].insts;
@@ -168,7 +161,7 @@ impl<'f> Search<'f> {
         sides.into_iter().find_map(|(count, bound, cmp)| {
             let count = reg(&insts[at].src[count])?;
             let d = self.definitions(l, count)?;
-            let by = self.added(d.inside)?;
+            let by = added(self.inst(d.inside))?;
             let bound = insts[at].src[bound];
             let is_guarded = cmp == Cmp::Ne && self.is_guarded(l, d.outside, bound);
             let turns = Turns { first: Val::Reg(count), by, cmp, signed, bound, is_guarded };
@@ -229,9 +222,9 @@ impl<'f> Search<'f> {
         for (header, body) in &self.cfg.loops {
             let Some((l, cond, goes_on)) = self.counted(*header, body) else { continue };
             let Some((turns, first_count)) = self.turns(&l, cond, goes_on) else { continue };
-            let added = body.iter().flat_map(|b| (0..self.f.blocks[b].insts.len()).map(move |i| (b, i)));
-            for at in added {
-                let Some(step) = self.added(at) else { continue };
+            let adding = body.iter().flat_map(|b| self.adding[b].iter().map(move |i| (b, *i)));
+            for at in adding {
+                let Some(step) = added(self.inst(at)) else { continue };
                 let r = self.inst(at).dst[0];
                 let Some(d) = self.definitions(&l, r).filter(|d| d.inside == at) else { continue };
                 if self.is_used_before(&l, r, at) {
@@ -241,6 +234,16 @@ impl<'f> Search<'f> {
             }
         }
         found
+    }
+}
+
+/// What an instruction adds to the register that it writes.
+pub(crate) fn added(inst: &Inst) -> Option<Val> {
+    let own = Val::Reg(*inst.dst.first()?);
+    match (inst.op, inst.src.as_slice()) {
+        (Op::Pure(Pure::Add(Ty::B32 | Ty::B64)), [a, b]) if *a == own && *b != own => Some(*b),
+        (Op::Pure(Pure::Add(Ty::B32 | Ty::B64)), [a, b]) if *b == own && *a != own => Some(*a),
+        _ => None,
     }
 }
 

@@ -20,6 +20,7 @@ use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
 
 use crate::alloc::{Place, Places, n_parts};
+use crate::asked::reg;
 use crate::bands::is_banded;
 use crate::ops::has_vector_code;
 use crate::tuples::is_of_tuples;
@@ -117,7 +118,27 @@ impl Block<'_> {
                 self.add(Bundle { regs: inst.dst.to_vec(), from: Vec::new(), made: vec![i; inst.dst.len()] });
             }
         }
-        while self.find_ops() {}
+        let readers = self.readers();
+        let mut first = 0;
+        while first < self.bundles.len() {
+            let new = self.bundles[first..].iter().flat_map(|bundle| &bundle.regs);
+            let mut insts: Vec<usize> = new.filter_map(|r| readers.get(r)).flatten().copied().collect();
+            insts.sort_unstable();
+            insts.dedup();
+            first = self.bundles.len();
+            self.find_ops(&insts);
+        }
+    }
+
+    /// By register: the ops that read it, which may be done on bundles.
+    fn readers(&self) -> FastMap<Reg, Vec<usize>> {
+        let mut readers: FastMap<Reg, Vec<usize>> = FastMap::default();
+        for (i, inst) in self.insts.iter().enumerate() {
+            if let (Op::Pure(_), [_]) = (inst.op, inst.dst.as_slice()) {
+                inst.src.iter().filter_map(reg).for_each(|r| readers.entry(r).or_default().push(i));
+            }
+        }
+        readers
     }
 
     fn add(&mut self, bundle: Bundle) {
@@ -126,10 +147,12 @@ impl Block<'_> {
         self.bundles.push(bundle);
     }
 
-    /// Finds bundles that ops make of those that are known; says whether there are any.
-    fn find_ops(&mut self) -> bool {
+    /// Finds bundles that ops make of those that are known, among the ops that read those that were found last: all that make one bundle read the same ones, so they are
+    /// found together or never.
+    fn find_ops(&mut self, insts: &[usize]) {
         let mut alike: BTreeMap<Alike, Vec<(usize, Reg, usize)>> = BTreeMap::new();
-        for (i, inst) in self.insts.iter().enumerate() {
+        for &i in insts {
+            let inst = &self.insts[i];
             let (Op::Pure(op), [d]) = (inst.op, inst.dst.as_slice()) else { continue };
             if let Some((element, operands)) = self.operands(inst, op)
                 && !self.of.contains_key(d)
@@ -137,7 +160,6 @@ impl Block<'_> {
                 alike.entry((op, operands)).or_default().push((element, *d, i));
             }
         }
-        let before = self.bundles.len();
         for ((_, operands), mut list) in alike {
             let from: Vec<usize> = operands
                 .iter()
@@ -153,7 +175,6 @@ impl Block<'_> {
                 self.add(Bundle { regs, from, made });
             }
         }
-        self.bundles.len() > before
     }
 
     /// The element that an op is about, and its sources, if it may be done on bundles.
@@ -195,24 +216,34 @@ impl Block<'_> {
 
     /// The bundles that nobody else reads.
     fn bundles_that_hold(&self) -> Vec<usize> {
-        let stores: Vec<usize> = self.insts.iter().filter_map(|i| self.stored(i)).collect();
-        let mut hold = vec![true; self.bundles.len()];
-        loop {
-            let before = hold.clone();
-            for (t, bundle) in self.bundles.iter().enumerate() {
-                let stored = stores.iter().filter(|s| **s == t).count();
-                let readers = || self.bundles.iter().zip(&before).filter(|(_, holds)| **holds).map(|(x, _)| x);
-                let read = |e: usize, r: Reg| -> usize {
-                    let reads = |x: &Bundle| self.insts[x.made[e]].src.iter().filter(|v| **v == Val::Reg(r)).count();
-                    readers().filter(|x| x.from.contains(&t)).map(reads).sum()
-                };
-                let is_all = |(e, r): (usize, &Reg)| self.uses.count(*r) as usize == stored + read(e, *r);
-                hold[t] &= bundle.from.iter().all(|x| before[*x]) && bundle.regs.iter().enumerate().all(is_all);
-            }
-            if hold == before {
-                return (0..hold.len()).filter(|t| hold[*t]).collect();
+        let n = self.bundles.len();
+        let mut n_stores = vec![0_usize; n];
+        self.insts.iter().filter_map(|i| self.stored(i)).for_each(|t| n_stores[t] += 1);
+        let mut made_of: Vec<Vec<usize>> = vec![Vec::new(); n];
+        for (t, bundle) in self.bundles.iter().enumerate() {
+            bundle.from.iter().for_each(|from| made_of[*from].push(t));
+        }
+        made_of.iter_mut().for_each(Vec::dedup);
+        let holds = |t: usize| {
+            let read = |e: usize, r: Reg| -> usize {
+                let reads =
+                    |x: &usize| self.insts[self.bundles[*x].made[e]].src.iter().filter(|v| **v == Val::Reg(r)).count();
+                made_of[t].iter().map(reads).sum()
+            };
+            let is_all = |(e, r): (usize, &Reg)| self.uses.count(*r) as usize == n_stores[t] + read(e, *r);
+            self.bundles[t].regs.iter().enumerate().all(is_all)
+        };
+        let mut hold: Vec<bool> = (0..n).map(holds).collect();
+        // One that does not hold is read by others, and what it is made of is read by another than bundles.
+        let mut todo: Vec<usize> = (0..n).filter(|t| !hold[*t]).collect();
+        while let Some(t) = todo.pop() {
+            for &x in self.bundles[t].from.iter().chain(&made_of[t]) {
+                if std::mem::replace(&mut hold[x], false) {
+                    todo.push(x);
+                }
             }
         }
+        (0..n).filter(|t| hold[*t]).collect()
     }
 
     /// The bundle that an instruction stores, in the order of its elements.

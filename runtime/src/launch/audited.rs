@@ -70,8 +70,8 @@ fn stays_in_variables(function: &Function, config: &LaunchConfig) -> bool {
     let shape = config.shape();
     let mut known = lock(&module.inside);
     *known.entry((function.entry().func, shape)).or_insert_with(|| {
-        let ir = handloom_lower::as_lowered(&module.ir, function.name());
-        ir.funcs.iter().filter(|f| !f.blocks.is_empty()).all(|f| all_inside(&ir, f, &shape))
+        let funcs = handloom_lower::as_lowered(&module.ir, function.name());
+        funcs.values().all(|f| all_inside(&module.ir, f, &shape))
     })
 }
 
@@ -143,26 +143,26 @@ fn untold(function: &Function, config: &LaunchConfig) -> Untold {
 }
 
 fn of_entry(module: &simt::Module, entry: &str) -> Untold {
-    let ir = handloom_lower::as_lowered(module, entry);
-    let func = ir.entries[entry].func.idx();
+    let funcs = handloom_lower::as_lowered(module, entry);
+    let func = module.entries[entry].func;
     let mut untold = Untold::default();
-    let f = &ir.funcs[func];
-    if f.slots.len() > module.funcs[func].slots.len() {
+    let f = &funcs[func];
+    if f.slots.len() > module.funcs[func.idx()].slots.len() {
         untold.bits = Some("bits that nobody wrote are looked for, and functions have memory of their own");
     }
     if Live::new(f, &Cfg::new(f)).entry[0].iter().next().is_some() {
         untold.bits = Some("registers may be read that nobody wrote");
     }
-    let mut insts = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts);
+    let mut insts = funcs.values().flat_map(|f| &f.blocks).flat_map(|b| &b.insts);
     let names_own = insts.any(|i| match i.op {
         Op::SharedAddr(_) | Op::SlotAddr(_) | Op::ArgAddr { .. } => true,
         Op::SymAddr(sym) => {
-            matches!(ir.syms[sym.idx()].kind, SymKind::Shared { .. } | SymKind::DynamicShared { .. })
+            matches!(module.syms[sym.idx()].kind, SymKind::Shared { .. } | SymKind::DynamicShared { .. })
         }
         _ => false,
     });
-    for f in &ir.funcs {
-        of_function(&ir, f, names_own, &mut untold);
+    for f in funcs.values() {
+        of_function(module, f, names_own, &mut untold);
     }
     untold
 }

@@ -64,7 +64,7 @@ pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Opt
     let (shape, level) = (config.shape(), tally.level());
     let mut known = lock(&module.uncounted);
     *known.entry((function.entry().func, shape, level)).or_insert_with(|| {
-        let (ir, _) = handloom_lower::specialise_counted(&module.ir, function.name(), &shape, level);
+        let (funcs, _) = handloom_lower::specialise_counted(&module.ir, function.name(), &shape, level);
         let of_term = |term: &Term| match term {
             // What waits in a loop is compared with what it was.
             Term::Yield { .. } => Some("threads wait for each other in loops"),
@@ -74,11 +74,11 @@ pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Opt
             Op::Builtin(Builtin::Device { .. }) => Some("threads launch kernels"),
             _ => None,
         };
-        let blocks = || ir.funcs.iter().flat_map(|f| &f.blocks);
+        let blocks = || funcs.values().flat_map(|f| &f.blocks);
         let found = blocks().find_map(|b| of_term(&b.term).or_else(|| b.insts.iter().find_map(|i| of_op(i.op))));
         // Passes turn those with a known index into jumps.
         let lowered = handloom_lower::as_lowered(&module.ir, function.name());
-        let mut terms = lowered.funcs.iter().flat_map(|f| &f.blocks).map(|b| &b.term);
+        let mut terms = lowered.values().flat_map(|f| &f.blocks).map(|b| &b.term);
         let goes_by_index = terms.any(|term| matches!(term, Term::Switch { .. }));
         found.or(goes_by_index.then_some("a branch goes by an index"))
     })

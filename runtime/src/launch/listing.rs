@@ -28,7 +28,7 @@ impl Function {
     pub fn listing(&self, config: &LaunchConfig) -> Result<Listing<'_>, LaunchError> {
         let module = &*self.module.inner;
         let key = self.key(config);
-        let source = Specialised::make(&module.ir, &key, &module.outline(&key))?;
+        let source = Specialised::make(&module.ir, &key, &module.outline(&key));
         Ok(Listing { module, key, source })
     }
 }

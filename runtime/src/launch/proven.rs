@@ -212,8 +212,8 @@ fn prove(
     {
         return Err(why);
     }
-    let ir = handloom_lower::as_lowered(&module.ir, function.name());
-    let code = &ir.funcs[function.entry().func.idx()];
+    let funcs = handloom_lower::as_lowered(&module.ir, function.name());
+    let code = &funcs[function.entry().func];
     let frame = FrameLayout::new(code);
     let symbols = module.symbol_values();
     let mut variables = Vec::new();
@@ -228,7 +228,7 @@ fn prove(
                         Some((frame.offsets[slot.idx()], u64::from(code.slots[slot.idx()].size)))
                     }
                     Trace::Of(Variable::Symbol(sym)) => {
-                        let symbol = &ir.syms[sym.idx()];
+                        let symbol = &module.ir.syms[sym.idx()];
                         let has_end = !matches!(symbol.kind, SymKind::DynamicShared { .. } | SymKind::Func(_));
                         (has_end && symbol.size > 0).then_some((symbols[sym.idx()], symbol.size))
                     }

@@ -1,6 +1,5 @@
 //! A loaded module: its IR, its variables in device memory, and the code made for it, by the key of a launch.
 
-mod by_function;
 mod load;
 mod outline;
 mod pace;
@@ -17,7 +16,6 @@ use handloom_diag::{Diagnostic, SourceMap};
 use handloom_interp::AsyncOrder;
 use handloom_ir::simt::{self, Builtin, FuncId, Op, Param, SymKind};
 
-pub(crate) use by_function::ByFunction;
 pub use load::{LoadError, front};
 pub(crate) use outline::{Outline, local_stride};
 pub(crate) use pace::SMALL_NS;
@@ -208,15 +206,15 @@ impl Module {
     /// # Errors
     /// There is no such entry, or several without a name.
     pub fn function(&self, name: Option<&str>) -> Result<Function, Wrong> {
-        let all: Vec<&str> = self.entries().collect();
-        let list = || all.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+        let entries = &self.inner.ir.entries;
+        let list = || self.entries().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
         let not_found = |text: String| Err(Wrong::new(ErrorKind::NotFound, text));
-        let name = match (name, all.as_slice()) {
-            (Some(n), _) if all.contains(&n) => n,
-            (Some(n), []) => return not_found(format!("no entry `{n}`: the module has no entry")),
+        let name = match (name, entries.len()) {
+            (Some(n), _) if entries.contains_key(n) => n,
+            (Some(n), 0) => return not_found(format!("no entry `{n}`: the module has no entry")),
             (Some(n), _) => return not_found(format!("no entry `{n}`: the module has {}", list())),
-            (None, [only]) => only,
-            (None, []) => return not_found("the module has no entry".into()),
+            (None, 0) => return not_found("the module has no entry".into()),
+            (None, 1) => self.entries().next().unwrap_or_default(),
             (None, _) => return not_found(format!("which entry: the module has {}", list())),
         };
         Ok(Function { module: self.clone(), name: Arc::from(name) })

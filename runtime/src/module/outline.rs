@@ -2,10 +2,10 @@
 
 use std::hash::Hash;
 
-use handloom_ir::simt::{self, Callee, FrameLayout, FuncId, Op, SymKind, Term};
+use handloom_diag::hash::FastMap;
+use handloom_ir::simt::{self, ByFunction, Callee, FrameLayout, FuncId, Op, Term};
 use handloom_store::{Digest, Digester};
 
-use super::by_function::ByFunction;
 use super::program::Key;
 use crate::run::Tier;
 
@@ -62,7 +62,7 @@ impl Outline {
     pub(crate) fn new(module: &simt::Module, whole: &Whole, key: &Key) -> Outline {
         let entry = module.entries[&*key.entry].func;
         let local_stride = stride(module, &whole.frames, entry, whole.grows);
-        let reach = reachable(module, &module.syms, entry);
+        let reach = module.reachable(entry);
         let is_small = is_small(reach.iter().map(|f| &module.funcs[f.idx()]));
         let frames = reach.iter().map(|f| (*f, whole.frames[f.idx()].clone())).collect();
         let mut hasher = Digester::default();
@@ -82,51 +82,6 @@ pub(super) fn is_small<'f>(funcs: impl Iterator<Item = &'f simt::Function>) -> b
     funcs.flat_map(|f| &f.blocks).map(|b| b.insts.len() + 1).sum::<usize>() <= SMALL
 }
 
-/// The functions that an entry may run, itself first.
-pub(super) fn reachable(ir: &simt::Module, data: &[simt::Symbol], entry: FuncId) -> Vec<FuncId> {
-    let mut seen = vec![false; ir.funcs.len()];
-    let mut order = Vec::new();
-    let mut todo = vec![entry];
-    let mut indirect = false;
-    while let Some(f) = todo.pop() {
-        if std::mem::replace(&mut seen[f.idx()], true) {
-            continue;
-        }
-        order.push(f);
-        for b in &ir.funcs[f.idx()].blocks {
-            match b.term {
-                Term::Call { callee: Callee::Direct(g), .. } => todo.push(g),
-                Term::Call { callee: Callee::Indirect, .. } if !indirect => {
-                    indirect = true;
-                    todo.extend(address_taken(ir, data));
-                }
-                _ => {}
-            }
-        }
-    }
-    order
-}
-
-/// The functions whose handles a program can get hold of.
-fn address_taken(ir: &simt::Module, data: &[simt::Symbol]) -> Vec<FuncId> {
-    let in_code = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).filter_map(|i| match i.op {
-        Op::SymAddr(s) => Some(s),
-        _ => None,
-    });
-    let in_data = data.iter().flat_map(|s| &s.relocs).map(|r| r.target);
-    let mut taken: Vec<FuncId> = in_code
-        .chain(in_data)
-        .filter_map(|s| match ir.syms.get(s.idx())?.kind {
-            SymKind::Func(f) => Some(f),
-            _ => None,
-        })
-        .filter(|f| !ir.funcs[f.idx()].is_entry && !ir.funcs[f.idx()].blocks.is_empty())
-        .collect();
-    taken.sort();
-    taken.dedup();
-    taken
-}
-
 /// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a fixed stack if that has no bound. Where
 /// `alloca` takes memory too, as much as a fixed stack is added.
 pub(crate) fn local_stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId) -> u32 {
@@ -140,9 +95,10 @@ fn grows(ir: &simt::Module) -> bool {
 }
 
 fn stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId, grows: bool) -> u32 {
-    let align = frames.iter().map(|f| f.align).max().unwrap_or(16).max(16);
+    // The frames of a module have one alignment.
+    let align = frames[entry.idx()].align;
     let own = frames[entry.idx()].size.next_multiple_of(align);
-    let needed = deepest(ir, frames, entry, align, &mut vec![Depth::Unknown; ir.funcs.len()]);
+    let needed = deepest(ir, frames, entry, align, &mut Depths::default());
     let fixed = if grows || needed.is_none() { CALL_STACK } else { 0 };
     let mut stride = (needed.unwrap_or(own) + fixed).next_multiple_of(align);
     // Threads a multiple of a page apart would share a few cache sets.
@@ -152,26 +108,20 @@ fn stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId, grows: bool)
     u32::try_from(stride).unwrap_or(u32::MAX / 4096 * 4096)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Depth {
-    Unknown,
-    Open,
-    Done(Option<u64>),
-}
+/// By function: bytes of the deepest chain of frames from it on, `None` if there is no bound, as there is none while it is being looked for.
+type Depths = FastMap<FuncId, Option<u64>>;
 
 /// Bytes of the deepest chain of frames from `f` on; `None` if there is no bound.
-fn deepest(ir: &simt::Module, frames: &[FrameLayout], f: FuncId, align: u64, memo: &mut Vec<Depth>) -> Option<u64> {
-    match memo[f.idx()] {
-        Depth::Open => return None,
-        Depth::Done(d) => return d,
-        Depth::Unknown => {}
+fn deepest(ir: &simt::Module, frames: &[FrameLayout], f: FuncId, align: u64, known: &mut Depths) -> Option<u64> {
+    if let Some(depth) = known.get(&f) {
+        return *depth;
     }
-    memo[f.idx()] = Depth::Open;
+    known.insert(f, None);
     let mut below = Some(0_u64);
     for b in &ir.funcs[f.idx()].blocks {
         if let Term::Call { callee, .. } = b.term {
             let depth = match callee {
-                Callee::Direct(g) => deepest(ir, frames, g, align, memo),
+                Callee::Direct(g) => deepest(ir, frames, g, align, known),
                 Callee::Indirect => None,
             };
             below = below.zip(depth).map(|(a, b)| a.max(b));
@@ -179,7 +129,7 @@ fn deepest(ir: &simt::Module, frames: &[FrameLayout], f: FuncId, align: u64, mem
     }
     let own = frames[f.idx()].size.next_multiple_of(align);
     let depth = below.map(|b| own + b);
-    memo[f.idx()] = Depth::Done(depth);
+    known.insert(f, depth);
     depth
 }
 
@@ -219,6 +169,6 @@ mod tests {
         let frames = FrameLayout::of_module(&ir);
         assert_eq!(local_stride(&ir, &frames, FuncId(0)), 32 + 16 + 112);
         assert_eq!(u64::from(local_stride(&ir, &frames, FuncId(3))), 16 + CALL_STACK);
-        assert_eq!(reachable(&ir, &[], FuncId(1)), [FuncId(1), FuncId(2)]);
+        assert_eq!(ir.reachable(FuncId(1)), [FuncId(1), FuncId(2)]);
     }
 }

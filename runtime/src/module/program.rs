@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use handloom_codegen::{Code, Failure, Stage, compile};
 use handloom_ir::simt::text::Line;
-use handloom_ir::simt::{self, Counting, Counts, FrameLayout, FuncId, LaunchShape};
+use handloom_ir::simt::{self, ByFunction, Counting, Counts, FrameLayout, FuncId, LaunchShape};
 use handloom_plan::abi::Tables;
 use handloom_plan::{Bounds, Host, Options};
 use rayon::prelude::*;
 
 use super::ModuleInner;
-use super::by_function::ByFunction;
 use super::outline::{self, Outline, Whole};
 use super::pace::Pace;
 use super::saved;
@@ -54,7 +53,7 @@ pub(crate) struct Program {
     /// Frames in local memory.
     frames: ByFunction<FrameLayout>,
     /// What code is made from, as far as it was needed.
-    source: OnceLock<Result<Specialised, Failure>>,
+    source: OnceLock<Specialised>,
     /// What kept it from wide code, if that was asked for.
     refused: Option<String>,
     /// Code by tier; each is made when it is first needed.
@@ -86,10 +85,7 @@ impl Program {
             frames.iter_mut().zip(loaded.reaches).for_each(|((_, frame), reach)| frame.reach = reach);
             (loaded.tier, loaded.codes, loaded.refused, OnceLock::new())
         } else {
-            let source = match Specialised::make(&module.ir, key, outline) {
-                Ok(source) => source,
-                Err(why) => return Some(Err(why)),
-            };
+            let source = Specialised::make(&module.ir, key, outline);
             let (first, codes, refused) = match source.wide(key, Tier::Quick, wanted)? {
                 // Code that rests on nothing is careful.
                 Wide::Made(codes, rests) => (if rests { Tier::Quick } else { Tier::Careful }, codes, None),
@@ -104,7 +100,7 @@ impl Program {
             cache.note_compiled();
             frames.clone_from(&source.frames);
             cache.keep(digest, || saved::write(first, &refused, &frames, &codes));
-            (first, codes, refused, OnceLock::from(Ok(source)))
+            (first, codes, refused, OnceLock::from(source))
         };
         let mut tiers = [const { None }; 3];
         tiers[first as usize] = Some(codes);
@@ -131,11 +127,7 @@ impl Program {
             cache.note_loaded();
             return Some(Ok(loaded.codes));
         }
-        let made = self.source.get_or_init(|| Specialised::make(&module.ir, &self.key, &self.outline));
-        let source = match made {
-            Ok(source) => source,
-            Err(why) => return Some(Err(why.clone())),
-        };
+        let source = self.source(module);
         let wide = if self.refused.is_none() { source.wide(&self.key, tier, wanted)? } else { Wide::NotAsked };
         let codes = match wide {
             Wide::Made(codes, _) => codes,
@@ -171,8 +163,12 @@ impl Program {
         if self.key.counted == Counting::Nothing || self.made_by().0 != Backend::Wide {
             return None;
         }
-        let source = self.source.get_or_init(|| Specialised::make(&module.ir, &self.key, &self.outline));
-        source.as_ref().ok().map(|source| &source.counts)
+        Some(&self.source(module).counts)
+    }
+
+    /// What its code is made from.
+    fn source(&self, module: &ModuleInner) -> &Specialised {
+        self.source.get_or_init(|| Specialised::make(&module.ir, &self.key, &self.outline))
     }
 
     /// The tables of all of its code.
@@ -269,26 +265,19 @@ pub(crate) struct Specialised {
 }
 
 impl Specialised {
-    pub(crate) fn make(module: &simt::Module, key: &Key, outline: &Outline) -> Result<Specialised, Failure> {
-        let (ir, counts) = match key.counted {
+    pub(crate) fn make(module: &simt::Module, key: &Key, outline: &Outline) -> Specialised {
+        let (funcs, counts) = match key.counted {
             _ if key.audited => (handloom_lower::as_lowered(module, &key.entry), Counts::default()),
             Counting::Nothing => (handloom_lower::specialise(module, &key.entry, &key.shape), Counts::default()),
             level => handloom_lower::specialise_counted(module, &key.entry, &key.shape, level),
         };
-        let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
-            return Err(Failure::Bug(format!("`{}` was lost by specialisation", key.entry)));
-        };
         let mut frames = outline.frames.clone();
-        for (f, frame) in frames.iter_mut() {
-            frame.reach = frame.reach.max(FrameLayout::new(&ir.funcs[f.idx()]).size);
+        for (f, func) in funcs.iter() {
+            frames[f].reach = frames[f].reach.max(FrameLayout::new(func).size);
         }
-        // Initial bytes stand in the module that was lowered only.
-        let reach = outline::reachable(&ir, &module.syms, entry);
-        let mut numbered: Vec<FuncId> = reach.clone();
-        numbered.sort_unstable();
-        let all = ir.funcs.into_iter().enumerate().map(|(i, f)| (FuncId(i as u32), f));
-        let funcs = all.filter(|(f, _)| numbered.binary_search(f).is_ok()).collect();
-        Ok(Specialised { funcs, reach, entry, frames, local_stride: outline.local_stride, counts })
+        let entry = outline.entry;
+        let reach = module.reachable_in(entry, |f| funcs.get(f));
+        Specialised { funcs, reach, entry, frames, local_stride: outline.local_stride, counts }
     }
 
     /// The tier that the first launch starts in.

@@ -6,11 +6,10 @@
 use std::borrow::Cow;
 
 use handloom_codegen::Code;
-use handloom_ir::simt::{Callee, FrameLayout, FuncId};
+use handloom_ir::simt::{ByFunction, Callee, FrameLayout, FuncId};
 use handloom_plan::abi::Tables;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::by_function::ByFunction;
 use super::program::Codes;
 use crate::run::Tier;
 

@@ -1,12 +1,12 @@
 //! Caches of bounds sites.
 
 use handloom_codegen::Code;
-use handloom_ir::simt::FuncId;
+use handloom_ir::simt::{ByFunction, FuncId};
 use handloom_plan::abi::SiteCache;
 
 use super::cta::address;
 use crate::grid::Ended;
-use crate::module::{ByFunction, Program};
+use crate::module::Program;
 use crate::run::Tier;
 
 /// A table for each function in each tier, made when it is first wanted. Tiers number their sites each in its own way and test other lengths, and

@@ -1,6 +1,6 @@
 //! Call frames: where the slots of a function lie in a thread's local memory.
 
-use super::{Callee, Function, Module, Placed, Term};
+use super::{ByFunction, Callee, Function, Module, Placed, Term};
 
 /// Least alignment and size of a frame in bytes. A frame without slots takes room too, so that endless recursion ends
 /// in a trap.
@@ -39,9 +39,15 @@ impl FrameLayout {
     /// The frames of all functions. They have one alignment, so that the distance of two frames does not depend on where the first one lies.
     pub fn of_module(module: &Module) -> Vec<FrameLayout> {
         let mut frames: Vec<FrameLayout> = module.funcs.iter().map(FrameLayout::new).collect();
-        let align = frames.iter().map(|f| f.align).max().unwrap_or(FRAME_UNIT);
-        frames.iter_mut().for_each(|f| f.align = align);
+        align(frames.iter_mut());
         set_reach(module, &mut frames);
+        frames
+    }
+
+    /// The same of some functions, each by itself: frames reach over no calls.
+    pub fn of_functions(funcs: &ByFunction<Function>) -> ByFunction<FrameLayout> {
+        let mut frames = funcs.map(FrameLayout::new);
+        align(frames.values_mut());
         frames
     }
 
@@ -59,6 +65,13 @@ impl FrameLayout {
         let end = base.checked_add(self.size)?;
         (base.checked_add(self.reach)? <= limit).then_some((base, end))
     }
+}
+
+/// Gives frames the largest alignment among them.
+fn align<'f>(frames: impl Iterator<Item = &'f mut FrameLayout>) {
+    let frames: Vec<&mut FrameLayout> = frames.collect();
+    let align = frames.iter().map(|f| f.align).max().unwrap_or(FRAME_UNIT);
+    frames.into_iter().for_each(|f| f.align = align);
 }
 
 /// Sums frames along calls, callees first; without recursion of our own, since a program may nest calls as deep as it likes.

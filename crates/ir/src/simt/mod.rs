@@ -4,6 +4,7 @@
 //! The meaning of an op is its arm in the interpreter; its speed is its arm in the code generator.
 
 pub mod build;
+mod by_function;
 mod count;
 pub mod device_call;
 mod dominators;
@@ -15,6 +16,7 @@ mod matrix;
 mod modes;
 pub mod op;
 pub mod pure;
+mod reach;
 mod sites;
 mod sources;
 pub mod tensor;
@@ -26,6 +28,7 @@ pub mod video;
 mod words;
 
 pub use build::{Addr, Builder};
+pub use by_function::ByFunction;
 pub use count::{Count, CountedBlock, Counting, Counts, Does, Touch};
 pub use device_call::DeviceCall;
 pub use dominators::dominators;

@@ -3,6 +3,8 @@
 //! The argument block of the call stays a slot of the caller's frame, and the callee's own slots become slots of the caller; `sroa` turns
 //! them into registers. A function that can reach itself is not inlined, nor is one that calls such a function.
 
+use std::collections::BTreeSet;
+
 use handloom_ir::simt::*;
 use handloom_ir::types::Ty;
 
@@ -14,56 +16,52 @@ const BUDGET: usize = 2000;
 /// A function of so few instructions is always inlined: the call costs as much.
 const SMALL: usize = 12;
 
-/// Inlines direct calls in the first of some functions and in all that it calls. Others of `roots` may be reached by a pointer. Says which
-/// functions are one of these, or are still called by one.
+/// Inlines direct calls in the first of some functions and in all that it calls. Others of `roots` may be reached by a pointer. What is neither
+/// one of these nor called by one any more is left out.
 ///
 /// What is inlined is decided from the callees up, and done from the callers down: so no body is copied that nobody calls afterwards, and
 /// that of a callee of a callee once.
-pub fn inline_calls(m: &mut Module, roots: &[FuncId]) -> Vec<bool> {
-    let mut is_called = vec![false; m.funcs.len()];
-    let Some(root) = roots.first() else { return is_called };
-    let graph = CallGraph::of(m, *root);
+pub fn inline_calls(funcs: &mut ByFunction<Function>, roots: &[FuncId]) {
+    let Some(root) = roots.first() else { return };
+    let graph = CallGraph::of(funcs, *root);
     // Slots stay where calls would have them, so that what is said of local memory does not depend on what was inlined.
-    let frames = FrameLayout::of_module(m);
-    m.funcs.iter_mut().zip(&frames).for_each(|(func, frame)| frame.settle(func));
-    let inlined = inlined(m, &graph);
-    roots.iter().for_each(|r| is_called[r.idx()] = true);
+    let frames = FrameLayout::of_functions(funcs);
+    funcs.values_mut().zip(frames.values()).for_each(|(func, frame)| frame.settle(func));
+    let inlined = inlined(funcs, &graph);
+    let mut is_called: BTreeSet<FuncId> = roots.iter().copied().collect();
     let mut whole: Vec<(FuncId, Function)> = Vec::new();
     let mut work: Vec<FuncId> = roots.to_vec();
     while let Some(f) = work.pop() {
-        let with = with_callees(m, f, &inlined, &frames);
-        for b in &with.as_ref().unwrap_or(&m.funcs[f.idx()]).blocks {
-            if let Term::Call { callee: Callee::Direct(c), .. } = b.term
-                && !std::mem::replace(&mut is_called[c.idx()], true)
-            {
-                work.push(c);
-            }
-        }
+        let with = with_callees(funcs, f, &inlined, &frames);
+        let callees = callees(with.as_ref().unwrap_or(&funcs[f]));
+        work.extend(callees.into_iter().filter(|c| is_called.insert(*c)));
         whole.extend(with.map(|with| (f, with)));
     }
-    whole.into_iter().for_each(|(f, with)| m.funcs[f.idx()] = with);
-    is_called
+    funcs.retain(|f| is_called.contains(&f));
+    for (f, with) in whole {
+        funcs[f] = with;
+    }
 }
 
 /// For each function the blocks whose calls are inlined, in ascending order.
-fn inlined(m: &Module, graph: &CallGraph) -> Vec<Vec<usize>> {
-    let mut inlined = vec![Vec::new(); m.funcs.len()];
-    let mut sizes: Vec<usize> = m.funcs.iter().map(size).collect();
+fn inlined(funcs: &ByFunction<Function>, graph: &CallGraph) -> ByFunction<Vec<usize>> {
+    let mut inlined = funcs.map(|_| Vec::new());
+    let mut sizes = funcs.map(size);
     for &f in &graph.callees_first {
         let mut budget = BUDGET;
         // Calls that come from a callee are not looked at again: what is left there was too much already.
-        for (b, block) in m.funcs[f.idx()].blocks.iter().enumerate() {
+        for (b, block) in funcs[f].blocks.iter().enumerate() {
             let Term::Call { callee: Callee::Direct(callee), .. } = block.term else { continue };
-            let size = sizes[callee.idx()];
-            let once = graph.n_calls[callee.idx()] == 1;
-            if graph.recursive[callee.idx()] || !(once || size <= SMALL || size <= budget) {
+            let (size, called) = (sizes[callee], &graph.called[callee]);
+            let once = called.n_calls == 1;
+            if called.is_recursive || !(once || size <= SMALL || size <= budget) {
                 continue;
             }
             if !once && size > SMALL {
                 budget -= size;
             }
-            inlined[f.idx()].push(b);
-            sizes[f.idx()] += size + n_arguments(&m.funcs[callee.idx()]);
+            inlined[f].push(b);
+            sizes[f] += size + n_arguments(&funcs[callee]);
         }
     }
     inlined
@@ -75,20 +73,25 @@ fn n_arguments(f: &Function) -> usize {
 }
 
 /// A function with the calls of `inlined` replaced, and those in what comes in their place, if there are any.
-fn with_callees(m: &Module, f: FuncId, inlined: &[Vec<usize>], frames: &[FrameLayout]) -> Option<Function> {
-    if inlined[f.idx()].is_empty() {
+fn with_callees(
+    funcs: &ByFunction<Function>,
+    f: FuncId,
+    inlined: &ByFunction<Vec<usize>>,
+    frames: &ByFunction<FrameLayout>,
+) -> Option<Function> {
+    if inlined[f].is_empty() {
         return None;
     }
-    let mut caller = m.funcs[f.idx()].clone();
+    let mut caller = funcs[f].clone();
     // Bodies whose calls are to be looked at: the function, where its blocks are, and where its frame is.
     let mut work = vec![(f, 0, 0u64)];
     while let Some((func, first_block, frame)) = work.pop() {
-        for b in &inlined[func.idx()] {
+        for b in &inlined[func] {
             let b = first_block + b;
             let Term::Call { callee: Callee::Direct(callee), args, next, .. } = caller.blocks[b].term else { continue };
-            let end = frame + frames[func.idx()].size.next_multiple_of(frames[callee.idx()].align);
+            let end = frame + frames[func].size.next_multiple_of(frames[callee].align);
             work.push((callee, caller.blocks.len(), end));
-            splice(&mut caller, b, &m.funcs[callee.idx()], u32::try_from(end).unwrap_or(u32::MAX), args, next);
+            splice(&mut caller, b, &funcs[callee], u32::try_from(end).unwrap_or(u32::MAX), args, next);
         }
     }
     order_blocks(&mut caller);
@@ -102,41 +105,43 @@ fn size(f: &Function) -> usize {
 /// Which function calls which by name, as far as a root reaches.
 struct CallGraph {
     callees_first: Vec<FuncId>,
-    /// Functions that can reach a function that can reach itself.
-    recursive: Vec<bool>,
-    /// Number of direct calls of each function.
-    n_calls: Vec<u32>,
+    called: ByFunction<Called>,
+}
+
+/// What is known of a function that may be called.
+struct Called {
+    state: State,
+    /// It can reach a function that can reach itself.
+    is_recursive: bool,
+    /// Number of direct calls.
+    n_calls: u32,
 }
 
 impl CallGraph {
-    fn of(m: &Module, root: FuncId) -> CallGraph {
-        let n = m.funcs.len();
-        let mut graph = CallGraph { callees_first: vec![], recursive: vec![false; n], n_calls: vec![0; n] };
-        let mut state = vec![State::New; n];
+    fn of(funcs: &ByFunction<Function>, root: FuncId) -> CallGraph {
+        let new = |_: &Function| Called { state: State::New, is_recursive: false, n_calls: 0 };
+        let (mut callees_first, mut called) = (vec![], funcs.map(new));
         // Each entry: a function and its callees that are still to be visited.
         let mut work: Vec<(FuncId, Vec<FuncId>)> = vec![];
         let mut enter = Some(root);
         loop {
             if let Some(f) = enter.take() {
-                state[f.idx()] = State::Open;
-                let callees = callees(&m.funcs[f.idx()]);
-                callees.iter().for_each(|c| graph.n_calls[c.idx()] += 1);
+                called[f].state = State::Open;
+                let callees = callees(&funcs[f]);
+                callees.iter().for_each(|c| called[*c].n_calls += 1);
                 work.push((f, callees));
             }
-            let Some((f, callees)) = work.last_mut() else { return graph };
+            let Some((f, callees)) = work.last_mut() else { return CallGraph { callees_first, called } };
             match callees.pop() {
-                Some(c) if state[c.idx()] == State::New => {
+                Some(c) if called[c].state == State::New => {
                     // It is looked at once more behind its visit.
                     callees.push(c);
                     enter = Some(c);
                 }
-                Some(c) => {
-                    let bad = state[c.idx()] == State::Open || graph.recursive[c.idx()];
-                    graph.recursive[f.idx()] |= bad;
-                }
+                Some(c) => called[*f].is_recursive |= called[c].state == State::Open || called[c].is_recursive,
                 None => {
-                    state[f.idx()] = State::Done;
-                    graph.callees_first.push(*f);
+                    called[*f].state = State::Done;
+                    callees_first.push(*f);
                     work.pop();
                 }
             }

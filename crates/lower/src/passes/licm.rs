@@ -21,33 +21,86 @@ pub fn hoist(f: &mut Function) {
     let values = Values::of(f, &doms);
     let rooms = rooms(f);
     let loops = Loops::of(f, &preds, &doms);
-    let mut written_in = vec![usize::MAX; f.regs.len()];
-    for (n, l) in loops.loops.iter().enumerate() {
-        for &b in &l.blocks {
-            let block = &f.blocks[b];
-            let written = block.insts.iter().flat_map(|i| &i.dst).copied().chain(block.term.result());
-            written.for_each(|d| written_in[d.idx()] = n);
-        }
+    let mut written = Written::of(f);
+    // Of blocks of many loops inside each other, those are looked at in each that have something that may move.
+    let mut n_movable = n_movable(f, &loops, &written, |i| is_movable(i, &values, &rooms));
+    for l in &loops.loops {
         let mut moved = Vec::new();
         for &b in &l.blocks {
+            if n_movable[b] == 0 {
+                continue;
+            }
             let each_turn = l.latches.iter().all(|&latch| doms.dominates(b, latch));
-            let insts = std::mem::take(&mut f.blocks[b].insts);
-            let (out, stay): (Vec<Inst>, Vec<Inst>) = insts.into_iter().partition(|i| {
+            let mut moves = |i: &Inst| {
                 let moves = is_movable(i, &values, &rooms)
                     && (each_turn || is_cheap(&i.op))
-                    && i.src.iter().all(|s| !matches!(s, Val::Reg(r) if written_in[r.idx()] == n));
+                    && i.src.iter().all(|s| !matches!(s, Val::Reg(r) if written.is_in(l, *r)));
                 if moves {
-                    i.dst.iter().for_each(|d| written_in[d.idx()] = usize::MAX);
+                    i.dst.iter().for_each(|d| written.moved(*d));
                 }
                 moves
-            });
-            f.blocks[b].insts = stay;
+            };
+            let out = f.blocks[b].insts.extract_if(.., |i| moves(i));
+            let n = moved.len();
             moved.extend(out);
+            n_movable[b] -= moved.len() - n;
         }
         if !moved.is_empty() {
             let front = block_in_front(f, &preds, l);
             f.blocks[front].insts.extend(moved);
         }
+    }
+}
+
+/// By block: how many instructions may move at most: all that they read is from outside of the innermost loop, or may move too.
+fn n_movable(f: &Function, loops: &Loops, written: &Written, is_movable: impl Fn(&Inst) -> bool) -> Vec<usize> {
+    let mut innermost: Vec<Option<&Loop>> = vec![None; f.blocks.len()];
+    for l in &loops.loops {
+        l.blocks.iter().for_each(|b| innermost[*b] = Some(l));
+    }
+    let mut may_move = vec![false; f.regs.len()];
+    let mut n_in_block = |(block, l): (&Block, Option<&Loop>)| {
+        let Some(l) = l else { return 0 };
+        let mut n = 0;
+        for i in &block.insts {
+            let stays = |v: &Val| matches!(v, Val::Reg(r) if !may_move[r.idx()] && written.is_in(l, *r));
+            if is_movable(i) && !i.src.iter().any(stays) {
+                i.dst.iter().for_each(|d| may_move[d.idx()] = true);
+                n += 1;
+            }
+        }
+        n
+    };
+    f.blocks.iter().zip(innermost).map(&mut n_in_block).collect()
+}
+
+/// The blocks that write registers.
+struct Written {
+    blocks: Edges,
+    /// By register: what wrote it is in front of all loops that are still to be looked at.
+    is_moved: Vec<bool>,
+}
+
+impl Written {
+    fn of(f: &Function) -> Written {
+        let mut pairs = Vec::new();
+        for (b, block) in f.blocks.iter().enumerate() {
+            let written = block.insts.iter().flat_map(|i| &i.dst).copied().chain(block.term.result());
+            pairs.extend(written.map(|d| (d.idx(), b)));
+        }
+        Written { blocks: Edges::of_pairs(f.regs.len(), pairs), is_moved: vec![false; f.regs.len()] }
+    }
+
+    /// Notes that the only writer of a register moves out of the loop that is looked at.
+    fn moved(&mut self, r: Reg) {
+        self.is_moved[r.idx()] = true;
+    }
+
+    /// Whether a loop writes a register.
+    fn is_in(&self, l: &Loop, r: Reg) -> bool {
+        let blocks = self.blocks.of_node(r.idx());
+        let inside = blocks[blocks.partition_point(|b| *b < l.head)..].iter();
+        !self.is_moved[r.idx()] && inside.take_while(|b| Some(*b) <= l.blocks.last()).any(|b| l.contains(*b))
     }
 }
 

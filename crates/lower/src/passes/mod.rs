@@ -26,14 +26,13 @@ use handloom_ir::simt::*;
 use crate::graph::order_blocks;
 use crate::yields;
 
-/// Optimises functions for launches of one shape: an entry, the first of `roots`, and what it calls, other `roots` by pointers.
-pub fn optimise(m: &mut Module, roots: &[FuncId], shape: &LaunchShape) {
+/// Optimises functions for launches of one shape: an entry, the first of `roots`, and what it calls, other `roots` by pointers. Functions that
+/// nobody calls afterwards are left out.
+pub fn optimise(funcs: &mut ByFunction<Function>, roots: &[FuncId], shape: &LaunchShape) {
     // Loops change, so yields are taken out and put in again at the end.
-    m.funcs.iter_mut().for_each(yields::remove);
-    let is_called = inline::inline_calls(m, roots);
-    for (f, _) in m.funcs.iter_mut().zip(is_called).filter(|(_, is_called)| *is_called) {
-        optimise_function(f, shape);
-    }
+    funcs.values_mut().for_each(yields::remove);
+    inline::inline_calls(funcs, roots);
+    funcs.values_mut().for_each(|f| optimise_function(f, shape));
 }
 
 /// The passes on one function.

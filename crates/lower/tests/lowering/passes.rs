@@ -2,18 +2,19 @@
 
 use crate::common::*;
 use handloom_check::module::*;
-use handloom_ir::simt::{LaunchShape, Module};
+use handloom_ir::simt::LaunchShape;
 use handloom_ir::types::ScalarType::{B32, B64, Pred};
 use handloom_ir::types::Sreg;
 
 const SHAPE: LaunchShape = LaunchShape { ntid: [64, 1, 1], small_grid: true };
 
-fn specialised(m: &CheckedModule) -> Module {
-    handloom_lower::specialise(&handloom_lower::lower(m), "k", &SHAPE)
+fn specialised(m: &CheckedModule) -> String {
+    let module = handloom_lower::lower(m);
+    function_text(&handloom_lower::specialise(&module, "k", &SHAPE)[module.entries["k"].func])
 }
 
 fn entry_text(code: Code) -> String {
-    text(&specialised(&entry(code)), 0)
+    specialised(&entry(code))
 }
 
 fn sreg(s: Sreg) -> Operand {
@@ -105,7 +106,7 @@ fn a_calls_argument_block_becomes_registers() {
         function("f", false, vec![param(0, B32), param(4, B32)], vec![param(8, B32)], f.body()),
     ]);
     assert_text(
-        &text(&specialised(&m), 0),
+        &specialised(&m),
         "
 b0:
     v1:b32 = load.global.b32 [v0]
@@ -129,7 +130,7 @@ fn parameters_are_loaded_in_front_of_a_loop_and_offsets_join() {
     c.guarded(Some((0, false)), &BRA, &[], &[to(0)]);
     let m = module(vec![function("k", true, vec![param(0, B64)], vec![], c.body())]);
     assert_text(
-        &text(&specialised(&m), 0),
+        &specialised(&m),
         "
 b0:
     v0:b64 = param_address 0

@@ -67,6 +67,29 @@ impl Set {
         changed
     }
 
+    /// Adds what of `other`, for the same numbers, is not in `without`; tells whether anything was new.
+    pub(super) fn union_without(&mut self, other: &Set, without: &Set) -> bool {
+        let mut changed = false;
+        for ((a, b), c) in self.words.iter_mut().zip(&other.words).zip(&without.words) {
+            let new = *b & !*c & !*a;
+            changed |= new != 0;
+            *a |= new;
+        }
+        changed
+    }
+
+    /// Adds all of `other`, for the same numbers, and calls a function with each member that was new.
+    pub fn union_with(&mut self, other: &Set, mut new: impl FnMut(usize)) {
+        for (i, (a, b)) in self.words.iter_mut().zip(&other.words).enumerate() {
+            let mut left = *b & !*a;
+            *a |= left;
+            while left != 0 {
+                new((self.skipped + i) * 64 + left.trailing_zeros() as usize);
+                left &= left - 1;
+            }
+        }
+    }
+
     /// What is in this set and in another one for the same numbers, in ascending order.
     pub fn both(&self, other: &Set) -> Vec<usize> {
         let words = self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect();

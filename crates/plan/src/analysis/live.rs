@@ -17,14 +17,15 @@ impl Live {
     /// Backward data flow over the blocks.
     pub fn new(f: &Function, cfg: &Cfg) -> Live {
         let (n, regs) = (f.blocks.len(), f.regs.len());
-        let mut reads = vec![Set::new(regs); n];
+        // What a block reads before it writes it lives at its start, whatever comes behind it.
+        let mut entry = vec![Set::new(regs); n];
         let mut writes = vec![Set::new(regs); n];
         for (b, block) in f.blocks.iter().enumerate() {
             let mut read = |v: &Val, written: &Set| {
                 if let Val::Reg(r) = v
                     && !written.has(r.idx())
                 {
-                    reads[b].add(r.idx());
+                    entry[b].add(r.idx());
                 }
             };
             for inst in &block.insts {
@@ -39,29 +40,24 @@ impl Live {
             }
             block.term.sources().iter().for_each(|v| read(v, &writes[b]));
         }
-        // The result of a barrier is written on the way to the next block.
-        let results: Vec<Option<usize>> = f.blocks.iter().map(|b| b.term.result().map(|r| r.idx())).collect();
-        let mut entry = vec![Set::new(regs); n];
         let mut exit = vec![Set::new(regs); n];
-        let mut changed = true;
-        while changed {
-            changed = false;
+        // Blocks that a block leads to have changed since it was looked at.
+        let mut is_stale = vec![true; n];
+        while is_stale.contains(&true) {
             for b in (0..n).rev() {
-                let mut out = Set::new(regs);
+                if !std::mem::replace(&mut is_stale[b], false) {
+                    continue;
+                }
                 for &s in &cfg.succs[b] {
-                    out.union(&entry[s]);
+                    exit[b].union(&entry[s]);
                 }
-                if let Some(r) = results[b] {
-                    out.remove(r);
+                // The result of a barrier is written on the way to the next block.
+                if let Some(r) = f.blocks[b].term.result() {
+                    exit[b].remove(r.idx());
                 }
-                let mut live = out.clone();
-                for r in writes[b].iter() {
-                    live.remove(r);
+                if entry[b].union_without(&exit[b], &writes[b]) {
+                    cfg.preds[b].iter().for_each(|p| is_stale[*p] = true);
                 }
-                live.union(&reads[b]);
-                changed |= live != entry[b];
-                entry[b] = live;
-                exit[b] = out;
             }
         }
         Live { entry, exit }

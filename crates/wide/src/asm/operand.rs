@@ -3,7 +3,7 @@
 use iced_x86::{Code, Register};
 
 /// A place in the code.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Label(pub(super) usize);
 
 /// 64 bytes after the code.

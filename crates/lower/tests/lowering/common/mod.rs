@@ -228,7 +228,12 @@ pub fn entry(code: Code) -> CheckedModule {
 
 /// Text of function `i`, without its first line.
 pub fn text(module: &simt::Module, i: usize) -> String {
-    let all = simt::text::print_function(&module.funcs[i]);
+    function_text(&module.funcs[i])
+}
+
+/// Text of a function, without its first line.
+pub fn function_text(function: &simt::Function) -> String {
+    let all = simt::text::print_function(function);
     all.split_once('\n').map(|(_, rest)| rest.to_owned()).unwrap_or_default()
 }
 
