@@ -24,9 +24,10 @@ impl FunctionCx<'_> {
     pub(crate) fn expand(&mut self, inst: &checked::Inst, run: fn(&mut Cx<'_, '_>), guard: Option<Val>) {
         let first_inst = self.func.blocks[self.block.idx()].insts.len();
         let first_reg = self.func.regs.len();
-        let keep_32 = takes_shared_offset(inst);
         let held = if let Semantics::WarpUpdate(_) = inst.form.semantics { &inst.dst[..] } else { &[] };
-        let mut args: Vec<Arg> = inst.src.iter().chain(held).map(|o| self.source(o, keep_32, inst.span)).collect();
+        let sources = inst.src.iter().chain(held).enumerate();
+        let mut args: Vec<Arg> =
+            sources.map(|(i, o)| self.source(o, takes_shared_offset(inst, i), inst.span)).collect();
         self.complete_short_addresses(inst, &mut args);
         self.mask_ranks(inst, &mut args);
         let dst_sinks: Vec<Vec<bool>> = inst.dst.iter().map(sinks).collect();
@@ -47,8 +48,8 @@ impl FunctionCx<'_> {
         let (again, behind) = (self.new_block(), self.new_block());
         self.build(inst.span, None, |b| b.push(Op::BarWarp, vec![], vec![Val::Imm(0xffff_ffff, Ty::B32)]));
         self.end_block(Term::Jump(again), inst.span, Some(again));
-        let keep_32 = takes_shared_offset(inst);
-        let args: Vec<Arg> = inst.src.iter().map(|o| self.source(o, keep_32, inst.span)).collect();
+        let sources = inst.src.iter().enumerate();
+        let args: Vec<Arg> = sources.map(|(i, o)| self.source(o, takes_shared_offset(inst, i), inst.span)).collect();
         let cond = self
             .build(inst.span, None, |b| run(&mut Cx { u: &inst.u, b, args: &args, dst_sinks: &[], results: vec![] }));
         self.end_block(Term::Branch { cond, then: behind, otherwise: again }, inst.span, Some(behind));
@@ -445,10 +446,11 @@ impl FunctionCx<'_> {
     }
 }
 
-/// Whether the address of an instruction is one offset in shared memory, which may stay 32 bits wide.
-fn takes_shared_offset(inst: &checked::Inst) -> bool {
+/// Whether source `i` of an instruction, if it is an address, is an offset in shared memory, which may stay 32 bits wide: its only address, or where `cp.async` writes to.
+fn takes_shared_offset(inst: &checked::Inst, i: usize) -> bool {
     let addresses = inst.src.iter().filter(|o| matches!(o, Operand::Addr { .. })).count();
-    addresses == 1 && matches!(inst.u.space(Role::Space), StateSpace::Shared | StateSpace::SharedCluster)
+    let is_of_shared = matches!(inst.u.space(Role::Space), StateSpace::Shared | StateSpace::SharedCluster);
+    addresses == 1 && is_of_shared || i == 0 && inst.form.opcode == "cp.async"
 }
 
 /// Which elements of a destination nobody wants.

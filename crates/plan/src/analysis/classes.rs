@@ -481,7 +481,8 @@ impl Facts {
         let is_in_region = |d: usize| region.is_some_and(|r| r.blocks.has(d));
         for (join, out_of) in Self::joins(&self.cfg, b, labels) {
             for r in self.live.entry[join].both(open) {
-                let by_path = || !defs.single[r] && defs.blocks[r].iter().any(|d| is_in_region(*d) || *d == b);
+                // What the block itself writes is the same on all paths, unless a path leads back to it.
+                let by_path = || !defs.single[r] && defs.blocks[r].iter().any(|d| is_in_region(*d));
                 let by_time = || out_of.is_some_and(|body| defs.blocks[r].iter().any(|d| body.has(*d)));
                 if by_path() || by_time() {
                     self.class[r] = Class::Varying;
