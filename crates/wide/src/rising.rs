@@ -183,9 +183,11 @@ impl<'f> Search<'f> {
     /// Whether a loop is come to only where what an instruction writes, its first count, differs from the bound.
     fn is_guarded(&self, l: &Counted<'_>, outside: (usize, usize), bound: Val) -> bool {
         let first = self.inst(outside);
-        let counts: Vec<Val> = match first.op {
-            Op::Pure(Pure::Mov(_)) => first.src.iter().chain([&Val::Reg(first.dst[0])]).copied().collect(),
-            _ => vec![Val::Reg(first.dst[0])],
+        // What is copied never changes; the count itself has its first value from there on.
+        let copied = copied(self, outside);
+        let is_first = |v: Val, (b, i): (usize, usize)| {
+            let is_behind = if b == outside.0 { i > outside.1 } else { self.cfg.dominates(outside.0, b) };
+            Some(v) == copied || v == Val::Reg(first.dst[0]) && is_behind
         };
         // Along the only way to the loop.
         let mut from = l.header;
@@ -195,12 +197,13 @@ impl<'f> Search<'f> {
             if let Term::Branch { cond: Val::Reg(cond), then, otherwise } = self.f.blocks[b].term
                 && then != otherwise
                 && self.defs[cond.idx()] == 1
-                && let Some(i) = self.f.blocks[b].insts.iter().find(|i| i.dst == [cond] && !i.guarded)
-                && let Op::Pure(Pure::ICmp(cmp, _)) = i.op
+                && let Some(k) = self.f.blocks[b].insts.iter().position(|i| i.dst == [cond] && !i.guarded)
+                && let Op::Pure(Pure::ICmp(cmp, _)) = self.f.blocks[b].insts[k].op
             {
-                let is_of = |a: Val, c: Val| counts.contains(&a) && c == bound;
+                let is_of = |a: Val, c: Val| is_first(a, (b, k)) && c == bound;
                 let differs = cmp == if then.idx() == from { Cmp::Ne } else { Cmp::Eq };
-                if differs && (is_of(i.src[0], i.src[1]) || is_of(i.src[1], i.src[0])) {
+                let src = &self.f.blocks[b].insts[k].src;
+                if differs && (is_of(src[0], src[1]) || is_of(src[1], src[0])) {
                     return true;
                 }
             }
