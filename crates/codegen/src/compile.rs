@@ -108,9 +108,10 @@ fn emitted(func: &Function, options: &Options) -> (Plan, (Context, Tables)) {
     let plan = Plan::new(func, options);
     // Who is told what happens, and who counts it, is told the same by all code.
     let as_written = options.audited || options.counted != Counting::Nothing;
-    let emitted = emit(&Strategy::new(&plan), if as_written { usize::MAX } else { MOST });
-    let fits = |(cx, _): &(Context, Tables)| as_written || lives(&cx.func).is_none_or(|l| l.at_blocks() < AT_BLOCKS);
-    if let Some(emitted) = emitted.filter(fits) {
+    let mut emitted = emit(&Strategy::new(&plan), if as_written { usize::MAX } else { MOST });
+    let at_blocks = |(cx, _): &(Context, Tables)| lives(&cx.func).map_or(0, |l| l.at_blocks());
+    let fits = |made: &(Context, Tables)| as_written || at_blocks(made) < AT_BLOCKS;
+    if let Some(emitted) = emitted.take_if(|made| fits(made)) {
         return (plan, emitted);
     }
     drop(plan);
@@ -119,7 +120,8 @@ fn emitted(func: &Function, options: &Options) -> (Plan, (Context, Tables)) {
     // Of many blocks with many values the code that is twice as long is compiled faster.
     if !fits(&short) {
         let plan = Plan::new(func, options);
-        if let Some(emitted) = emit(&Strategy::new(&plan), 2 * MOST).filter(fits) {
+        let emitted = emitted.or_else(|| emit(&Strategy::new(&plan), 2 * MOST));
+        if let Some(emitted) = emitted.filter(|made| at_blocks(made) < at_blocks(&short)) {
             return (plan, emitted);
         }
     }
