@@ -146,7 +146,7 @@ impl Emit<'_> {
             }
         };
         // One stream comes to the first cache (a histogram of 64 MiB has .75 of C then, and .55 to .75 else), several would push each other out of it (a sum of two in the second
-        // cache takes 1.5 times as long).
+        // cache takes a third longer).
         let is_stream =
             |i: &&Inst| matches!(i.op, Op::Load { .. }) && self.head.as_ref().is_some_and(|h| h.is_rising(i));
         let is_alone = self.f.blocks[self.at.0].insts.iter().filter(is_stream).count() == 1;
