@@ -7,6 +7,7 @@ use handloom_ir::simt::{Block, BlockId, Function, Inst, Op, Pure, Reg, Term, Val
 use handloom_ir::types::{Cmp, Int, Ty};
 
 use crate::analysis::cfg::Cfg;
+use crate::analysis::classes::may_wait;
 use crate::analysis::n_definitions;
 
 /// The function with one back edge for each loop header, so that lanes that went different ways in a loop's body meet before the next iteration. Positions of blocks change; the order stays.
@@ -71,10 +72,7 @@ const WARP_BITS: u32 = 5;
 /// Compares what numbers have above their five lowest bits where that is what a branch asks: `%tid.x < 32` is `%tid.x >> 5 < 1`, which whole warps answer alike. Only where the branch guards
 /// something in which lanes wait for each other, since code that parts of warps may wait in is slow from there on; what else guards is for others to decide.
 pub fn warps_apart(f: &mut Function, cfg: &Cfg) {
-    let waits = |b: usize| {
-        let block = &f.blocks[b];
-        block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
-    };
+    let waits = |b: usize| may_wait(&f.blocks[b]);
     if !(0..f.blocks.len()).any(waits) {
         return;
     }

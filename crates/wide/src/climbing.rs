@@ -15,7 +15,7 @@ use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::{Cfg, Set};
 
 use crate::access::reg;
-use crate::firsts::write_first;
+use crate::pointers::{add, n_reads, put_around};
 use crate::rising::{Counted, Definitions, Search, Turns, added, copied};
 use crate::table::constant;
 
@@ -132,7 +132,7 @@ impl Loop<'_, '_> {
             }
             _ => return None,
         };
-        (i32::try_from(chain.scale).is_ok() && chain.insts.len() < MOST_INSTS).then_some(())?;
+        i32::try_from(chain.scale).ok()?;
         chain.insts.push(i);
         Some(chain)
     }
@@ -241,31 +241,16 @@ impl Change {
             }
         }
         // What made addresses is mostly read by nobody now.
-        let mut reads: FastMap<usize, u32> = FastMap::default();
-        let ends: Vec<Val> = f.blocks.iter().flat_map(|b| b.term.sources()).collect();
-        let all = f.blocks.iter().flat_map(|b| &b.insts).flat_map(|i| &i.src).chain(&ends);
-        all.filter_map(|v| reg(*v)).for_each(|r| *reads.entry(r.idx()).or_default() += 1);
+        let mut reads = n_reads(f);
         for k in (0..f.blocks[latch].insts.len()).rev() {
             let inst = &f.blocks[latch].insts[k];
-            let is_read = |d: &Reg| reads.get(&d.idx()).is_some_and(|n| *n > 0);
+            let is_read = |d: &Reg| reads[d.idx()] > 0;
             if self.copies.contains_key(&k) && !inst.dst.iter().any(is_read) {
-                for r in inst.src.iter().filter_map(|v| reg(*v)) {
-                    reads.entry(r.idx()).and_modify(|n| *n -= 1);
-                }
+                inst.src.iter().filter_map(|v| reg(*v)).for_each(|r| reads[r.idx()] -= 1);
                 f.blocks[latch].insts.remove(k);
             }
         }
-        self.firsts.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
-        for (at, first) in self.firsts {
-            write_first(f, at, first);
-        }
-        f.blocks[before].insts.append(&mut self.made);
-        // What the branch asks is made last.
-        let block = &mut f.blocks[latch];
-        let asked =
-            block.insts.last().is_some_and(|i| i.dst.iter().any(|d| block.term.sources().contains(&Val::Reg(*d))));
-        let at = block.insts.len() - usize::from(asked);
-        block.insts.splice(at..at, self.stepped);
+        put_around(f, (before, latch), self.firsts, self.made, self.stepped);
         self.climbs
     }
 }
@@ -334,13 +319,7 @@ fn change(s: &Search<'_>, header: usize, body: &Set, known: &Set) -> Option<(Cha
             guarded: false,
             span,
         });
-        c.stepped.push(Inst {
-            op: Op::Pure(Pure::Add(Ty::B64)),
-            dst: vec![own],
-            src: vec![Val::Reg(own), by],
-            guarded: false,
-            span,
-        });
+        c.stepped.push(add(own, Val::Reg(own), by, span));
         c.instead.insert(address.idx(), own);
     }
     (!c.instead.is_empty()).then_some((c, before, latch))

@@ -262,23 +262,32 @@ impl Change {
                 f.blocks[latch].insts.remove(k);
             }
         }
-        let mut firsts = self.firsts;
-        firsts.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
-        for (at, first) in firsts {
-            write_first(f, at, first);
-        }
-        f.blocks[before].insts.extend(self.made);
-        // What the branch asks is made last.
-        let block = &mut f.blocks[latch];
-        let asked =
-            block.insts.last().is_some_and(|i| i.dst.iter().any(|d| block.term.sources().contains(&Val::Reg(*d))));
-        let at = block.insts.len() - usize::from(asked);
-        block.insts.splice(at..at, self.stepped);
+        put_around(f, (before, latch), self.firsts, self.made, self.stepped);
     }
 }
 
+/// Puts instructions around a loop: registers of their own for first values, at their places, what is made at the end of the block before, and what is done at the end of each turn.
+pub(crate) fn put_around(
+    f: &mut Function,
+    (before, latch): (usize, usize),
+    mut firsts: Vec<((usize, usize), Reg)>,
+    made: Vec<Inst>,
+    stepped: Vec<Inst>,
+) {
+    firsts.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
+    for (at, first) in firsts {
+        write_first(f, at, first);
+    }
+    f.blocks[before].insts.extend(made);
+    // What the branch asks is made last.
+    let block = &mut f.blocks[latch];
+    let asked = block.insts.last().is_some_and(|i| i.dst.iter().any(|d| block.term.sources().contains(&Val::Reg(*d))));
+    let at = block.insts.len() - usize::from(asked);
+    block.insts.splice(at..at, stepped);
+}
+
 /// By register: how often instructions and ends of blocks read it.
-fn n_reads(f: &Function) -> Vec<u32> {
+pub(crate) fn n_reads(f: &Function) -> Vec<u32> {
     let mut reads = vec![0; f.regs.len()];
     for block in &f.blocks {
         let ends = block.term.sources();
@@ -311,7 +320,7 @@ fn may_be_sum(inst: &Inst, defs: &[u32]) -> bool {
     is_sum && matches!(inst.dst.as_slice(), [d] if defs[d.idx()] == 1)
 }
 
-fn add(to: Reg, a: Val, b: Val, span: handloom_diag::Span) -> Inst {
+pub(crate) fn add(to: Reg, a: Val, b: Val, span: handloom_diag::Span) -> Inst {
     Inst { op: Op::Pure(Pure::Add(Ty::B64)), dst: vec![to], src: vec![a, b], guarded: false, span }
 }
 

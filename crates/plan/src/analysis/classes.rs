@@ -132,6 +132,11 @@ pub fn analyse_with(
     facts
 }
 
+/// Whether lanes may wait in a block for others.
+pub(crate) fn may_wait(block: &Block) -> bool {
+    block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
+}
+
 /// Whether a masked copy can do an instruction before or after others, so that a block may start over behind it.
 fn defers(inst: &Inst) -> bool {
     match inst.op {
@@ -434,10 +439,7 @@ impl Facts {
 
     /// Lanes that wait in a block that only part of them executes let others go on: all that follows may be executed in part.
     fn scatter(&mut self, f: &Function) -> bool {
-        let waits = |b: &usize| {
-            let block = &f.blocks[*b];
-            self.is_irreducible || block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
-        };
+        let waits = |b: &usize| self.is_irreducible || may_wait(&f.blocks[*b]);
         let mut work: Vec<usize> = self.masked.iter().filter(waits).collect();
         let mut reached = Set::new(f.blocks.len());
         while let Some(b) = work.pop() {
@@ -448,11 +450,7 @@ impl Facts {
 
     /// Whether lanes may wait inside a block that only part of them executes, or meet elsewhere than where branches say.
     fn unstable(&self, f: &Function) -> bool {
-        self.is_irreducible
-            || self.masked.iter().any(|b| {
-                let block = &f.blocks[b];
-                block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
-            })
+        self.is_irreducible || self.masked.iter().any(|b| may_wait(&f.blocks[b]))
     }
 
     /// The region of a diverging branch at `b` is executed in part. `region`: that of a branch before, which becomes that of `b`.

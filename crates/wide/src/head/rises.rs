@@ -152,8 +152,9 @@ impl Emit<'_> {
 
     /// To `failed` if it is not known how far an address rises, or it does so by no multiple of an access's bytes.
     pub(super) fn rise(&mut self, head: &Head, r: &Rising, bytes: i64, failed: Label) {
-        if let Some(distance) = head.distance(&r.turns, r.step) {
-            self.is_somewhere(distance, failed);
+        match head.distance(&r.turns, r.step) {
+            Some(distance) => self.is_somewhere(distance, failed),
+            None => self.a.jump(Code::Jmp_rel32_64, failed),
         }
         match crate::table::constant(r.step) {
             Some(step) if step.cast_signed() % bytes == 0 => {}
@@ -196,37 +197,34 @@ impl Emit<'_> {
 
     /// Goes to `broken` where a sum of 32 bits wraps in a turn of its loop. Uses `rax`, `rcx`, `rdx`, `rsi`, and `r8` and `r9`.
     pub(super) fn climb(&mut self, head: &Head, c: &Climb, broken: Label) {
-        let Some(distance) = head.distance(&c.turns, c.step) else { return };
+        let Some(distance) = head.distance(&c.turns, c.step) else { return self.a.jump(Code::Jmp_rel32_64, broken) };
         self.ends(head, c.first, c.signed, None, broken);
         self.is_somewhere(distance, broken);
+        self.ends_at_distance(Some(c.signed), broken);
+    }
+
+    /// Adds the distance in `rdx`, up or down, to two ends in `rax` and `rcx`; to `wraps` if one of 32 bits, which is read as signed or not, wraps. Uses `rdx`, `rsi`.
+    fn ends_at_distance(&mut self, short: Option<bool>, wraps: Label) {
         self.up_and_down(RDX, RSI);
         self.a.op2(Code::Add_r64_rm64, RAX, RSI);
         self.a.op2(Code::Add_r64_rm64, RCX, RDX);
+        let Some(signed) = short else { return };
         for (r, low) in [(RAX, EAX), (RCX, ECX)] {
-            if c.signed {
+            if signed {
                 self.a.op2(Code::Movsxd_r64_rm32, RDX, low);
             } else {
                 self.a.op2(Code::Mov_r32_rm32, EDX, low);
             }
             self.a.op2(Code::Cmp_r64_rm64, RDX, r);
-            self.a.jump(Code::Jne_rel32_64, broken);
+            self.a.jump(Code::Jne_rel32_64, wraps);
         }
     }
 
     /// Adds how far an address rises to its ends in the first turn, in `rax` and `rcx`; to `wraps` if one of 32 bits wraps. Uses `rdx`, `rsi`.
     pub(super) fn ends_of_rise(&mut self, head: &Head, r: &Rising, is_short: bool, wraps: Label) {
-        let Some(distance) = head.distance(&r.turns, r.step) else { return };
+        let Some(distance) = head.distance(&r.turns, r.step) else { return self.a.jump(Code::Jmp_rel32_64, wraps) };
         self.load64(RDX, distance);
-        self.up_and_down(RDX, RSI);
-        self.a.op2(Code::Add_r64_rm64, RAX, RSI);
-        self.a.op2(Code::Add_r64_rm64, RCX, RDX);
-        if is_short {
-            for (r, low) in [(RAX, EAX), (RCX, ECX)] {
-                self.a.op2(Code::Mov_r32_rm32, EDX, low);
-                self.a.op2(Code::Cmp_r64_rm64, RDX, r);
-                self.a.jump(Code::Jne_rel32_64, wraps);
-            }
-        }
+        self.ends_at_distance(is_short.then_some(false), wraps);
     }
 
     /// The number of the last turn of a loop, in `rax`, the first being 0, of the lanes that have most; to `unknown` if the count wraps. Uses `rcx`, `rdx`, `rsi`, and `r8` to `r10`.
