@@ -40,7 +40,7 @@ impl Emit<'_> {
         if x.decided.is_none() && !x.is_proven || x.lanes != LANES {
             return None;
         }
-        let mut list: Vec<(usize, i64)> = Vec::new();
+        let mut list: Vec<(usize, i64)> = Vec::with_capacity(firsts.len());
         for &lane in firsts {
             let place = |l: usize| (shape.group_of(l), shape.delta(l));
             if !list.iter().any(|(l, _)| place(*l) == place(lane)) {

@@ -28,10 +28,10 @@ pub(crate) fn is_half_banded(s: &Shape, ty: Ty) -> bool {
     ty == Ty::B32 && has_bands(s, 8)
 }
 
-/// Whether every `n` lanes have one address.
+/// Whether every `n` lanes have one address. Both `n` and pieces are of several lanes.
 fn has_bands(s: &Shape, n: usize) -> bool {
     let at = |lane: usize| (s.group_of(lane), s.delta(lane));
-    (0..32).all(|lane| at(lane) == at(lane / n * n))
+    s.stride == 0 && (0..32).step_by(s.piece_len()).all(|lane| at(lane) == at(lane / n * n))
 }
 
 /// Whether an instruction is a value op whose one result varies, in vector code.

@@ -133,8 +133,9 @@ impl Emit<'_> {
 
 /// Whether elements of so many bytes follow each other in every `n` lanes.
 fn follows(s: &Shape, bytes: i64, n: usize) -> bool {
+    // Those of a piece do.
     s.stride == bytes
-        && (0..32).all(|l| {
+        && (0..32).step_by(s.piece_len()).all(|l| {
             let first = l / n * n;
             s.group_of(l) == s.group_of(first) && s.delta(l) - s.delta(first) == bytes * (l - first) as i64
         })

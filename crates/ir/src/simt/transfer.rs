@@ -25,7 +25,7 @@ pub enum Transfer {
     Prefetch,
     /// shared address unless it is a prefetch, tensor map, coordinates (B32).., barrier of a load, offsets (B32).., CTAs (B32) of a multicast
     Tensor(TensorTransfer),
-    /// destination in `.shared`, source in `.global`, bytes that are read (B32): makes zeros of the rest. Only in functions whose copies may be late
+    /// destination in `.shared`, source in `.global`, bytes that are read (B32): makes zeros of the rest
     Few {
         /// Bytes of the destination: 4, 8 or 16.
         bytes: u8,

@@ -179,10 +179,7 @@ fn write(x: &mut Cx<'_, '_>, access: Access, words: &[Val]) {
 
 /// Loads where a condition holds; elsewhere the result is zero.
 fn load_where(x: &mut Cx<'_, '_>, access: Access, address: Addr, condition: Val) -> Vec<Val> {
-    let outer = x.b.guard;
-    x.b.guard = Some(outer.map_or(condition, |g| x.b.and(g, condition)));
-    let read = x.b.load(access, address);
-    x.b.guard = outer;
+    let read = where_too(x, condition, |x| x.b.load(access, address));
     read.into_iter()
         .map(|v| {
             let zero = Val::Imm(0, x.b.ty(v));
@@ -191,8 +188,17 @@ fn load_where(x: &mut Cx<'_, '_>, access: Access, address: Addr, condition: Val)
         .collect()
 }
 
-/// Nothing after the bytes that are to be read is touched. They are read as a whole where all are wanted, else as whole words and up to three
-/// single bytes.
+/// Does something in those lanes of the statement where a condition holds too.
+fn where_too<T>(x: &mut Cx<'_, '_>, condition: Val, run: impl FnOnce(&mut Cx<'_, '_>) -> T) -> T {
+    let outer = x.b.guard;
+    x.b.guard = Some(outer.map_or(condition, |g| x.b.and(g, condition)));
+    let done = run(x);
+    x.b.guard = outer;
+    done
+}
+
+/// Nothing after the bytes that are to be read is touched. Compilers ask for all or for none by a register: where some are wanted, they come as those of a late
+/// copy do, over zeros.
 fn copy_sized(x: &mut Cx<'_, '_>) {
     let access = all_bytes(x);
     let (source, size) = (x.addr(1), x.src(3));
@@ -200,42 +206,10 @@ fn copy_sized(x: &mut Cx<'_, '_>) {
     if matches!(size, Val::Imm(n, _) if n >= n_bytes) {
         return copy_all(x);
     }
-    let reaches =
-        |x: &mut Cx<'_, '_>, end: u64| x.b.pure(Pure::ICmp(Cmp::Ge, Int::U32), Ty::P, &[size, Val::Imm(end, Ty::B32)]);
-    let all = reaches(x, n_bytes);
-    let mut words = load_where(x, access, source, all);
-    let part = x.b.not(all);
-    let tail_at = x.b.and(size, Val::Imm(0xffff_fffc, Ty::B32));
-    let tail = tail(x, source, size, tail_at, part);
-    for (i, word) in (0_u64..).zip(&mut words) {
-        let mut partly = Val::Imm(0, Ty::B32);
-        if 4 * i + 4 < n_bytes {
-            let reached = reaches(x, 4 * i + 4);
-            let wanted = x.b.and(reached, part);
-            let at = Addr { offset: source.offset.wrapping_add_unsigned(4 * i), ..source };
-            partly = load_where(x, Access::weak(StateSpace::Global, 32), at, wanted)[0];
-        }
-        let is_tail = x.b.pure(Pure::ICmp(Cmp::Eq, Int::U32), Ty::P, &[tail_at, Val::Imm(4 * i, Ty::B32)]);
-        let partly = x.b.select(is_tail, tail, partly);
-        *word = x.b.select(all, *word, partly);
-    }
+    let all = x.b.pure(Pure::ICmp(Cmp::Ge, Int::U32), Ty::P, &[size, Val::Imm(n_bytes, Ty::B32)]);
+    let words = load_where(x, access, source, all);
     write(x, access, &words);
-}
-
-/// The last bytes that are to be read, from `at` on, if they are fewer than a word, with zeros above them.
-fn tail(x: &mut Cx<'_, '_>, source: Addr, size: Val, at: Val, part: Val) -> Val {
-    let n_bytes = x.b.and(size, Val::Imm(3, Ty::B32));
-    let distance = x.b.ext(at, 32, false, Ty::B64);
-    let base = x.b.add(source.base, distance);
-    let mut word = Val::Imm(0, Ty::B32);
-    for i in 0..3 {
-        let reached = x.b.pure(Pure::ICmp(Cmp::Gt, Int::U32), Ty::P, &[n_bytes, Val::Imm(i, Ty::B32)]);
-        let wanted = x.b.and(reached, part);
-        let at = Addr { base, offset: source.offset.wrapping_add_unsigned(i) };
-        let byte = load_where(x, Access::weak(StateSpace::Global, 8), at, wanted)[0];
-        let byte = x.b.ext(byte, 8, false, Ty::B32);
-        let byte = x.b.pure(Pure::Shl(Ty::B32), Ty::B32, &[byte, Val::Imm(8 * i, Ty::B32)]);
-        word = x.b.or(word, byte);
-    }
-    word
+    let before_last = x.b.sub(size, Val::Imm(1, Ty::B32));
+    let some = x.b.pure(Pure::ICmp(Cmp::Lt, Int::U32), Ty::P, &[before_last, Val::Imm(n_bytes - 1, Ty::B32)]);
+    where_too(x, some, |x| few(x, Some(size)));
 }

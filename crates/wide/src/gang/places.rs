@@ -110,7 +110,7 @@ impl Emit<'_> {
         gang.enters = lives.iter().take_while(|l| l.start == 0).map(|l| l.reg).collect();
         let mut free: Vec<u8> = (0..VECTORS).rev().map(|v| v + FIRST_VECTOR).collect();
         let mut active: Vec<(Life, Vec<u8>)> = Vec::new();
-        gang.places = vec![self.places.of.clone(); size];
+        let mut entered: Vec<(usize, Vec<Place>)> = Vec::new();
         let mut taken = 0_u32;
         if way.by_warp {
             // What is the same in all warps is there while the others go: nothing else may take its vectors before it is made for the first one.
@@ -144,10 +144,11 @@ impl Emit<'_> {
                 let own = &vectors[if copies == 1 { 0 } else { m * parts }..];
                 Place::Vectors(std::array::from_fn(|q| own.get(q).filter(|_| q < parts).copied().unwrap_or(0)))
             };
+            let places = (0..size).map(of_warp).collect();
             if life.start == 0 {
-                gang.places.iter_mut().enumerate().for_each(|(m, places)| places[r] = of_warp(m));
+                entered.push((r, places));
             } else {
-                gang.moves.push((life.start, r, (0..size).map(of_warp).collect()));
+                gang.moves.push((life.start, r, places));
             }
             taken = vectors.iter().fold(taken, |t, v| t | 1 << v);
             if !self.a.has_wide_vectors() {
@@ -156,6 +157,10 @@ impl Emit<'_> {
                 gang.alive.push(Alive { life, vectors: of, stays: way.by_warp && way.common[r] });
             }
             active.push((life, vectors));
+        }
+        gang.places = vec![self.places.of.clone(); size];
+        for (r, places) in entered {
+            places.into_iter().enumerate().for_each(|(m, place)| gang.places[m][r] = place);
         }
         gang.moves.sort_by_key(|m| m.0);
         gang.spare = (FIRST_VECTOR..FIRST_VECTOR + VECTORS).filter(|v| taken >> v & 1 == 0).collect();

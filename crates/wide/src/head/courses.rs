@@ -160,8 +160,17 @@ pub(super) fn courses(f: &Function, launch: &LaunchShape, ranks: Ranks, defs: &[
     warp_ops.flat_map(|i| &i.src).filter_map(reg).for_each(|r| {
         kept.add(r.idx());
     });
-    let is_alone =
-        |i: &&Inst| !i.guarded && !i.dst.is_empty() && i.dst.iter().all(|d| defs[d.idx()] == 1 && !kept.has(d.idx()));
+    let may_have = |op: Op| match op {
+        Op::Sreg(_) | Op::ParamAddr { .. } | Op::SymAddr(_) | Op::SharedAddr(_) | Op::Cvta { .. } | Op::Pure(_) => true,
+        Op::Load { access, .. } => access.space == StateSpace::ParamEntry,
+        _ => false,
+    };
+    let is_alone = |i: &&Inst| {
+        may_have(i.op)
+            && !i.guarded
+            && !i.dst.is_empty()
+            && i.dst.iter().all(|d| defs[d.idx()] == 1 && !kept.has(d.idx()))
+    };
     let mut left: Vec<&Inst> = f.blocks.iter().flat_map(|b| &b.insts).filter(is_alone).collect();
     loop {
         let before = left.len();
