@@ -4,7 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use handloom_diag::SourceMap;
 use handloom_runtime::{CodeCache, Device, Engine, LaunchConfig, LoadError, Module, Store};
+use handloom_syntax::ast::{Item, Stmt};
+use handloom_syntax::parse;
 use serde_json::json;
 
 use crate::cases::kernel;
@@ -125,6 +128,8 @@ fn corpus(section: &mut Section, name: &str, options: &Options) -> Result<(), St
     let begin = Instant::now();
     let device = Device::new().map_err(|e| e.to_string())?;
     let mut times: Vec<(f64, String)> = Vec::new();
+    // Microseconds of a statement, of long entries.
+    let mut each: Vec<(f64, String)> = Vec::new();
     let (mut refused, mut left) = (0, 0);
     for (_, path) in texts_at(&options.corpus) {
         let Ok(text) = fs::read_to_string(&path) else { continue };
@@ -144,41 +149,90 @@ fn corpus(section: &mut Section, name: &str, options: &Options) -> Result<(), St
             }
             Err(e) => return Err(e.to_string()),
         };
+        let lengths = lengths(&text);
         for entry in module.entries() {
             let function = module.function(Some(entry)).map_err(|e| e.to_string())?;
             let shape = function.entry().reqntid.unwrap_or([256, 1, 1]);
             let config = LaunchConfig { engine: options.engine(), ..LaunchConfig::new([1; 3], shape) };
             let (made, sample) = time(|| function.compile(&config));
             made.map_err(|e| format!("{file}: {entry}: {e}"))?;
-            times.push((sample.by(options.clock) / 1e6, format!("{entry} of {file}")));
+            let (ns, name) = (sample.by(options.clock), format!("{entry} of {file}"));
+            if let Some(n) = lengths.iter().find(|(name, n)| name == entry && *n > LONG).map(|(_, n)| *n) {
+                each.push((ns / 1e3 / n as f64, name.clone()));
+            }
+            times.push((ns / 1e6, name));
         }
     }
-    times.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let Some((worst, which)) = times.last() else {
+    let Some(all) = Spread::of(&mut times) else {
         section.skip(name, &format!("no PTX at {}", options.corpus.display()));
         return Ok(());
     };
-    let (middle, sum) = (median(times.iter().map(|t| t.0)), times.iter().map(|t| t.0).sum::<f64>());
-    let ninety = times[(times.len() * 9 / 10).min(times.len() - 1)].0;
-    let ms = |t: f64| format!("{} ms", figure(t));
-    section.rows.push(vec![
-        format!("targets up to sm_{NEWEST}"),
-        times.len().to_string(),
-        ms(middle),
-        ms(ninety),
-        ms(*worst),
-        ms(sum),
-        which.clone(),
-    ]);
+    section.rows.push(all.row(format!("targets up to sm_{NEWEST}"), "ms", format!("{} ms", figure(all.sum))));
+    let long = Spread::of(&mut each);
+    if let Some(long) = &long {
+        section.rows.push(long.row(format!("a statement, of {LONG} and more"), "us", String::new()));
+    }
     section.notes.push(format!("{refused} files use what is not supported"));
     if left > 0 {
         section.notes.push(format!("a quick round: {left} larger files were left out"));
     }
     section.objects.push(json!({
-        "name": name, "status": "ok", "entries": times.len(), "median_ms": middle, "ninety_ms": ninety,
-        "worst_ms": worst, "worst": which, "sum_ms": sum, "refused_files": refused, "left_files": left,
+        "name": name, "status": "ok", "entries": all.n, "median_ms": all.median, "ninety_ms": all.ninety,
+        "worst_ms": all.worst, "worst": all.which, "sum_ms": all.sum, "refused_files": refused, "left_files": left,
+        "long_entries": long.as_ref().map(|l| l.n), "median_us_a_statement": long.as_ref().map(|l| l.median),
+        "ninety_us_a_statement": long.as_ref().map(|l| l.ninety), "worst_us_a_statement": long.as_ref().map(|l| l.worst),
     }));
     Ok(())
+}
+
+/// Statements from which an entry is long.
+const LONG: usize = 200;
+
+/// The entries of a text with their instructions, if it has no other functions, whose instructions would count too.
+fn lengths(text: &str) -> Vec<(String, usize)> {
+    fn count(body: &[Stmt<'_>]) -> usize {
+        let of = |s: &Stmt<'_>| match s {
+            Stmt::Inst(_) => 1,
+            Stmt::Block(body, _) => count(body),
+            _ => 0,
+        };
+        body.iter().map(of).sum()
+    }
+    let file = SourceMap::new().add("text", text);
+    let module = parse(text, file).module;
+    let functions = module.items.iter().filter_map(|i| if let Item::Function(f) = i { Some(f) } else { None });
+    let bodies: Vec<_> = functions.filter_map(|f| Some((f, f.body.as_ref()?))).collect();
+    if bodies.iter().any(|(f, _)| !f.is_entry) {
+        return Vec::new();
+    }
+    bodies.iter().map(|(f, body)| (f.name.text.to_owned(), count(body))).collect()
+}
+
+/// How figures lie.
+struct Spread {
+    n: usize,
+    median: f64,
+    ninety: f64,
+    worst: f64,
+    which: String,
+    sum: f64,
+}
+
+impl Spread {
+    /// Of named figures, which are put in order; `None` of none.
+    fn of(figures: &mut [(f64, String)]) -> Option<Spread> {
+        figures.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (worst, which) = figures.last()?.clone();
+        let ninety = figures[(figures.len() * 9 / 10).min(figures.len() - 1)].0;
+        let each = || figures.iter().map(|f| f.0);
+        Some(Spread { n: figures.len(), median: median(each()), ninety, worst, which, sum: each().sum() })
+    }
+
+    fn row(&self, name: String, unit: &str, sum: String) -> Vec<String> {
+        let with = |x: f64| format!("{} {unit}", figure(x));
+        let Spread { n, median, ninety, worst, which, .. } = self;
+        vec![name, n.to_string(), with(*median), with(*ninety), with(*worst), sum, which.clone()]
+    }
 }
 
 /// The number of the first target that a text names.

@@ -12,6 +12,7 @@
 pub mod agree;
 pub mod circles;
 pub mod convert;
+pub mod copies;
 pub mod counted;
 pub mod coverage;
 pub mod crates;
