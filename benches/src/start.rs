@@ -170,7 +170,7 @@ fn corpus(section: &mut Section, name: &str, options: &Options) -> Result<(), St
     section.rows.push(all.row(format!("targets up to sm_{NEWEST}"), "ms", format!("{} ms", figure(all.sum))));
     let long = Spread::of(&mut each);
     if let Some(long) = &long {
-        section.rows.push(long.row(format!("a statement, of {LONG} and more"), "us", String::new()));
+        section.rows.push(long.row(format!("a statement, of more than {LONG}"), "us", String::new()));
     }
     section.notes.push(format!("{refused} files use what is not supported"));
     if left > 0 {

@@ -75,7 +75,7 @@ fn place(rng: &mut Rng, text: &mut String) {
     let _ = writeln!(text, "    {line}");
 }
 
-/// A copy of `size` bytes. `slot`: where the thread's 16 bytes are in `%to`.
+/// A copy to the 16 bytes of the thread, at `%to`.
 fn copy(rng: &mut Rng, text: &mut String) {
     let size = *rng.pick(&[16, 16, 16, 8, 4]);
     let level = if size == 16 && !rng.one_in(3) { "cg" } else { "ca" };
