@@ -148,7 +148,7 @@ pub const MBARRIER_ARRIVE: Form = Form {
     ..COMMIT_GROUP
 };
 
-/// A copy that may come late. `read`: how many bytes are read, if not all.
+/// A copy as one op: comes late where launches ask for that, else at once. `read`: how many bytes are read, if not all.
 fn few(x: &mut Cx<'_, '_>, read: Option<Val>) {
     let bytes = all_bytes(x).bytes();
     let src = vec![address_of(x, 0), address_of(x, 1), read.unwrap_or(Val::Imm(bytes.into(), Ty::B32))];
