@@ -149,6 +149,8 @@ fn made(
         save,
         load,
         units,
+        movers: [None; 2],
+        cold_moves: Vec::new(),
         reaches: Reaches::default(),
         cold: Vec::new(),
         elsewhere: Vec::new(),
@@ -303,6 +305,7 @@ impl Emit<'_> {
         self.a.of(Span::NONE);
         self.tests_elsewhere();
         self.cold_code();
+        self.cold_moves()?;
         self.emit_head();
         self.call_routines();
         // When the size of a context is known.
@@ -312,6 +315,7 @@ impl Emit<'_> {
         self.advance();
         self.way_out();
         self.read_units();
+        self.move_code();
         Ok(true)
     }
 
@@ -327,9 +331,13 @@ impl Emit<'_> {
             self.a.bind(masks_set);
         }
         self.begin_joints(b);
+        let mut moved = None;
         for (i, inst) in block.insts.iter().enumerate() {
             if i % ASK_EACH == 0 && !wanted() {
                 return Ok(false);
+            }
+            if moved.is_some_and(|last| i <= last) {
+                continue;
             }
             self.at = (b, i);
             self.scratch.0 = 0;
@@ -339,7 +347,10 @@ impl Emit<'_> {
             } else if i + 1 == block.insts.len() && self.edges.is_none() {
                 self.edges = self.compare_ends(b, i);
             }
-            self.instruction(b, inst)?;
+            moved = self.moves_tuples(b, i);
+            if moved.is_none() {
+                self.instruction(b, inst)?;
+            }
         }
         self.at = (b, block.insts.len());
         self.rejoin(block.insts.len());

@@ -25,6 +25,7 @@ use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
 use crate::gang::way::Alone;
 use crate::head::{FRAME_WORDS, Going, Head};
+use crate::moves::{ColdMove, Mover};
 use crate::turns::Turns;
 use crate::uses::Uses;
 
@@ -117,6 +118,9 @@ pub(crate) struct Emit<'p> {
     pub(crate) reaches: Reaches,
     /// Reads units of 16 bytes of half a warp, by the width of addresses (`tuples`).
     pub(crate) units: [Label; 2],
+    /// Moves tuples of 8 and of 16 bytes (`moves`).
+    pub(crate) movers: [Option<Mover>; 2],
+    pub(crate) cold_moves: Vec<ColdMove>,
     pub(crate) cold: Vec<Cold>,
     /// Tests that are made after all blocks.
     pub(crate) elsewhere: Vec<Elsewhere>,

@@ -219,7 +219,7 @@ impl Emit<'_> {
 
     /// Notes what an access is tested against: those of a joint test against what the first of them is. What other copies of the access find, under a mask or one by one, is for
     /// that test too.
-    fn note_limits(&mut self, joint: Option<Member>, limits: Limits) {
+    pub(crate) fn note_limits(&mut self, joint: Option<Member>, limits: Limits) {
         let (b, i) = self.at;
         let tested = joint.and_then(|m| self.limits_of.get(&(b, m.first))).copied().unwrap_or(limits);
         let twins = self.twins.entry((b, i)).or_default();
@@ -269,7 +269,7 @@ impl Emit<'_> {
     }
 
     /// Where the lanes of an access lie if all of them do it.
-    fn form_for_all(&mut self, inst: &Inst, class: AccessClass) -> Form {
+    pub(crate) fn form_for_all(&mut self, inst: &Inst, class: AccessClass) -> Form {
         let was = std::mem::replace(&mut self.in_part, false);
         let (_, form, _) = self.kind_of_access(inst, class, Limits::Safe, LANES);
         self.in_part = was;

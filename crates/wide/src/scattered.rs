@@ -13,6 +13,7 @@ use handloom_plan::order::AccessOrder;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
+use crate::alloc::n_parts;
 use crate::asm::{Label, Mem, Out, low};
 use crate::emit::*;
 use crate::lies::by_all;
@@ -40,24 +41,13 @@ impl Emit<'_> {
         self.by_all(inst, x, done);
         let is_indexed = self.by_index(inst, x, done);
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
-        self.ensure_words(x.class.address);
-        let s = self.src(x.class.address);
-        let n = crate::alloc::n_parts(aty);
-        for q in 0..n {
-            let r = self.reg(&s, q, q as u8);
+        let n = n_parts(aty);
+        self.each_address(x, |s, q, r| {
             let to = zmm(q as u8);
-            if x.class.offset != 0 {
-                let c = self.constant(aty, x.class.offset.cast_unsigned() & aty.mask());
-                let code = if x.short {
-                    Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32
-                } else {
-                    Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64
-                };
-                self.a.op3(code, to, r, c);
-            } else if r != to {
-                self.a.op2(load_code(aty), to, r);
+            if r != to {
+                s.a.op2(load_code(aty), to, r);
             }
-        }
+        });
         if matches!(x.limits, Limits::Heap(_))
             && !is_indexed
             && matches!(x.class.kind, Kind::Load | Kind::Store)
@@ -98,6 +88,28 @@ impl Emit<'_> {
         self.by_few(inst, x, n, done);
         self.at_lanes(inst, x, n);
         self.a.bind_if_wanted(done);
+    }
+
+    /// Gives each vector of the addresses of lanes, with the offset, to `take`: in vector 0 to 3 by its number, or where they live.
+    pub(crate) fn each_address(&mut self, x: &Access, mut take: impl FnMut(&mut Self, usize, Register)) {
+        let aty = if x.short { Ty::B32 } else { Ty::B64 };
+        self.ensure_words(x.class.address);
+        let s = self.src(x.class.address);
+        for q in 0..n_parts(aty) {
+            let mut r = self.reg(&s, q, q as u8);
+            if x.class.offset != 0 {
+                let c = self.constant(aty, x.class.offset.cast_unsigned() & aty.mask());
+                let code = if x.short {
+                    Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32
+                } else {
+                    Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64
+                };
+                let to = zmm(q as u8);
+                self.a.op3(code, to, r, c);
+                r = to;
+            }
+            take(self, q, r);
+        }
     }
 
     /// Does an access whose tests have passed: at the addresses in vectors 0 to `n`, from `r11` on.
@@ -275,13 +287,19 @@ impl Emit<'_> {
 
     /// Tests the addresses in vectors 0 to `n`. Uses vectors 4 to 6, `k5` to `k7`.
     fn test_lanes(&mut self, x: &Access, n: usize) {
-        let k = x.class.bytes().trailing_zeros();
         let passed = self.a.label();
         if let Some(end) = self.most_end(x) {
             self.a.imm(Code::Cmp_rm64_imm32, cta(offset_of!(CtaCtx, shared_size)), end);
             self.a.jump(Code::Jae_rel32_64, passed);
         }
         self.limits(x);
+        self.test_vectors(x, n);
+        self.a.bind_if_wanted(passed);
+    }
+
+    /// The same against limits that are known.
+    pub(crate) fn test_vectors(&mut self, x: &Access, n: usize) {
+        let k = x.class.bytes().trailing_zeros();
         if k > 0 {
             self.a.imm8(Code::Shr_rm64_imm8, R9, k);
         }
@@ -329,7 +347,6 @@ impl Emit<'_> {
         }
         self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
         self.a.jump(Code::Jne_rel32_64, x.cold);
-        self.a.bind_if_wanted(passed);
     }
 
     /// Where an access to shared memory ends at most, if its address is aligned whatever it is: then the size of the memory is all that is to be tested.

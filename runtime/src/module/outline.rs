@@ -7,14 +7,16 @@ use handloom_ir::simt::{self, ByFunction, Callee, FrameLayout, FuncId, Op, Term}
 use handloom_store::{Digest, Digester};
 
 use super::program::Key;
-use crate::run::Tier;
+use crate::run::{Backend, Tier};
 
 /// Local memory for calls whose depth nobody knows: recursion and calls through pointers. In bytes for each thread.
 pub(super) const CALL_STACK: u64 = 64 << 10;
 
-/// Instructions up to which code is made on the thread that asks for it. It takes some milliseconds then; a thread of its own, which can be left
-/// alone, costs about 0.05 ms more.
+/// Instructions up to which Cranelift makes code on the thread that asks for it. It takes some milliseconds then; a thread of its own, which can be
+/// left alone, takes up to a tenth longer: its heap has no page yet, and its core none of what the first stages wrote.
 const SMALL: usize = 256;
+/// The same of the wide generator, which takes a few microseconds for each.
+const SMALL_WIDE: usize = 4096;
 
 /// An entry as it was lowered, with all that it may call.
 #[derive(Debug)]
@@ -63,7 +65,11 @@ impl Outline {
         let entry = module.entries[&*key.entry].func;
         let local_stride = stride(module, &whole.frames, entry, whole.grows);
         let reach = module.reachable(entry);
-        let is_small = is_small(reach.iter().map(|f| &module.funcs[f.idx()]));
+        let is_small = size(reach.iter().map(|f| &module.funcs[f.idx()]))
+            <= match key.backend {
+                Backend::Wide => SMALL_WIDE,
+                Backend::Cranelift => SMALL,
+            };
         let frames = reach.iter().map(|f| (*f, whole.frames[f.idx()].clone())).collect();
         let mut hasher = Digester::default();
         (key, entry, whole.digest, local_stride).hash(&mut hasher);
@@ -77,9 +83,14 @@ impl Outline {
     }
 }
 
-/// Whether compiling some functions takes little time.
+/// Whether Cranelift takes little time for some functions.
 pub(super) fn is_small<'f>(funcs: impl Iterator<Item = &'f simt::Function>) -> bool {
-    funcs.flat_map(|f| &f.blocks).map(|b| b.insts.len() + 1).sum::<usize>() <= SMALL
+    size(funcs) <= SMALL
+}
+
+/// Instructions of functions, with the ends of their blocks.
+fn size<'f>(funcs: impl Iterator<Item = &'f simt::Function>) -> usize {
+    funcs.flat_map(|f| &f.blocks).map(|b| b.insts.len() + 1).sum()
 }
 
 /// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a fixed stack if that has no bound. Where

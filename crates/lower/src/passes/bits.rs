@@ -1,4 +1,4 @@
-//! Bits that are known to be zero: an `or` of numbers that share none is a sum, and a mask that takes none away is nothing.
+//! Bits that are known to be zero: an `or` of numbers that share none is a sum, their `and` is zero, and a mask that takes none away is nothing.
 //!
 //! Triton makes the index of a thread so. As sums, indices are what later analyses know: numbers that go up evenly from thread to thread. So a complement that is a term of a sum
 //! becomes a difference: compilers count backwards that way.
@@ -31,6 +31,13 @@ pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> b
             match (inst.op, &inst.src[..]) {
                 (Op::Pure(Pure::Or(ty @ (Ty::B32 | Ty::B64))), &[a, b]) if (of(a) | of(b)) & ty.mask() == ty.mask() => {
                     inst.op = Op::Pure(Pure::Add(ty));
+                    changed = true;
+                }
+                (Op::Pure(Pure::And(ty @ (Ty::B32 | Ty::B64))), &[a, b])
+                    if (of(a) | of(b)) & ty.mask() == ty.mask() =>
+                {
+                    inst.op = Op::Pure(Pure::Mov(ty));
+                    inst.src = vec![Val::Imm(0, ty)];
                     changed = true;
                 }
                 (Op::Pure(Pure::And(ty @ (Ty::B32 | Ty::B64))), &[a, b]) => {

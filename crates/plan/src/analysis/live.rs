@@ -1,8 +1,10 @@
 //! Liveness of registers at the ends of blocks.
 
-use handloom_ir::simt::{Function, Val};
+use handloom_diag::hash::FastMap;
+use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Val};
 
 use super::cfg::{Cfg, Set};
+use super::n_definitions;
 
 /// Live registers at the start and end of each block.
 #[derive(Debug)]
@@ -20,6 +22,7 @@ impl Live {
         // What a block reads before it writes it lives at its start, whatever comes behind it.
         let mut entry = vec![Set::new(regs); n];
         let mut writes = vec![Set::new(regs); n];
+        let read_where_written = read_where_written(f);
         for (b, block) in f.blocks.iter().enumerate() {
             let mut read = |v: &Val, written: &Set| {
                 if let Val::Reg(r) = v
@@ -32,7 +35,8 @@ impl Live {
                 inst.src.iter().for_each(|v| read(v, &writes[b]));
                 // A guarded result keeps its old value in lanes whose guard is 0: the old value is read.
                 if inst.guarded {
-                    inst.dst.iter().for_each(|d| read(&Val::Reg(*d), &writes[b]));
+                    let kept = inst.dst.iter().filter(|d| !read_where_written.has(d.idx()));
+                    kept.for_each(|d| read(&Val::Reg(*d), &writes[b]));
                 }
                 inst.dst.iter().for_each(|d| {
                     writes[b].add(d.idx());
@@ -62,4 +66,56 @@ impl Live {
         }
         Live { entry, exit }
     }
+}
+
+/// The registers that a guarded instruction alone writes, and that are read behind it in its block only in lanes where its guard holds: what they had before in other lanes nobody
+/// asks for. (A guarded load and a choice between what it read and something else are what masked loads of Triton become.)
+fn read_where_written(f: &Function) -> Set {
+    let mut found = Set::new(f.regs.len());
+    let guarded = |inst: &&Inst| inst.guarded && !inst.dst.is_empty();
+    if !f.blocks.iter().flat_map(|b| &b.insts).any(|i| guarded(&i)) {
+        return found;
+    }
+    let mut n_reads = vec![0_u32; f.regs.len()];
+    let mut note = |v: &Val| {
+        if let Val::Reg(r) = v {
+            n_reads[r.idx()] += 1;
+        }
+    };
+    for block in &f.blocks {
+        block.insts.iter().flat_map(|i| &i.src).for_each(&mut note);
+        block.term.sources().iter().for_each(&mut note);
+    }
+    let n_definitions = n_definitions(f);
+    for block in &f.blocks {
+        // By register: where it was written last, and the guard if there was one.
+        let mut written: FastMap<Reg, (usize, Option<Val>)> = FastMap::default();
+        for (i, inst) in block.insts.iter().enumerate() {
+            for v in &inst.src {
+                let Val::Reg(r) = *v else { continue };
+                let Some((at, Some(guard))) = written.get(&r).copied() else { continue };
+                let is_chosen = matches!(inst.op, Op::Pure(Pure::Select(_)))
+                    && inst.src[..2] == [guard, Val::Reg(r)]
+                    && inst.src[2] != Val::Reg(r);
+                let is_same = is_chosen || inst.guard() == Some(guard) && guard != Val::Reg(r);
+                let stays = match guard {
+                    Val::Reg(g) => written.get(&g).is_none_or(|(since, _)| *since < at),
+                    Val::Imm(..) => true,
+                };
+                if is_same && stays {
+                    n_reads[r.idx()] -= 1;
+                }
+            }
+            for d in &inst.dst {
+                let guard = inst.guard().filter(|_| n_definitions[d.idx()] == 1);
+                written.insert(*d, (i, guard));
+                if guard.is_some() {
+                    found.add(d.idx());
+                }
+            }
+        }
+    }
+    let others: Vec<usize> = found.iter().filter(|r| n_reads[*r] > 0).collect();
+    others.into_iter().for_each(|r| found.remove(r));
+    found
 }
