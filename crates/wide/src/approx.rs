@@ -3,15 +3,16 @@
 //! Those of `.f64` that make the upper word of a quotient or root alone are done as `num` does them. `ex2`, `lg2`, `sin` and `cos` of `.f32` are roundings of
 //! what the functions of the host return in `.f64`, which is right to less than one unit of its last place. Here polynomials make them, exact to `AWAY`: a
 //! result is taken where every number that near to it rounds to the same `.f32`, so that the host's would too. Where that fails for a lane, about once in
-//! eight thousand warps, and for sines of large arguments, the routine does the op.
+//! eight thousand warps, and for sines of large arguments, the routine does the op. A function that is wanted often has code of its own, which is called for each vector: it is about
+//! sixty instructions, and takes far longer than a call.
 
-use handloom_ir::simt::{Exactness, Inst, Pure, Val};
+use handloom_ir::simt::{Exactness, Inst, Op, Pure, Val};
 use handloom_ir::types::{Float, Ty};
 use handloom_plan::abi::{EvalSite, Loc, Routine};
 use iced_x86::{Code, Register};
 
 use crate::alloc::Place;
-use crate::asm::{Mem, Out};
+use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
 use crate::values::{At, Src, load_code, store_code};
 
@@ -29,6 +30,7 @@ const K5: Register = Register::K5;
 const K6: Register = Register::K6;
 const K7: Register = Register::K7;
 const ESI: Register = Register::ESI;
+const RDI: Register = Register::RDI;
 
 /// How far, relative to itself, a result may be from that of the host: more than eight times what the polynomials and their roundings make.
 pub const AWAY: f64 = 1.0 / (1u64 << 43) as f64;
@@ -39,15 +41,23 @@ const RIGHT_ANGLE: [f64; 2] = [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_76
 
 /// A function of one `.f32` value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Function {
+pub(crate) enum Function {
     Power,
     Logarithm,
     Sine,
     Cosine,
 }
 
-/// The function of an op, and whether it flushes.
-fn function(op: Pure) -> Option<(Function, bool)> {
+/// A function, and whether it flushes.
+pub(crate) type Rounded = (Function, bool);
+
+/// From so many instructions on, a function has code of its own.
+const OFTEN: u32 = 4;
+/// Bytes from the operands of a warp to the results of code of its own.
+const RESULTS: u32 = 128;
+
+/// The function of an op.
+fn function(op: Pure) -> Option<Rounded> {
     Some(match op {
         Pure::Ex2 { ty: Float::F32, ftz } => (Function::Power, ftz),
         Pure::Lg2 { ftz } => (Function::Logarithm, ftz),
@@ -133,18 +143,20 @@ impl Emit<'_> {
         }
         let s = self.clean_src(inst.src[0]);
         // The routine may come when the source's place has the result.
-        let row = self.take_scratch(128);
+        let row = self.take_scratch(2 * RESULTS);
         for q in 0..2 {
             let a = self.reg(&s, q, 0);
-            self.a.store(store_code(Ty::B32), ctx(row + 64 * q as u32), a, ALL);
-            let given = Src { at: At::Given(a), ty: Ty::B32, odd: false };
-            let x = if ftz { self.flushed(&given, q, 0) } else { a };
-            self.copy(Ty::B32, zmm(0).into(), x.into());
-            self.function_of(function);
-            if ftz {
-                self.flush(zmm(6).into());
+            let own = row + 64 * q as u32;
+            self.a.store(store_code(Ty::B32), ctx(own), a, ALL);
+            if let Some(code) = self.code_of((function, ftz)) {
+                self.a.op2(Code::Lea_r64_m, RDI, ctx(own));
+                self.a.jump(Code::Call_rel32_64, code);
+                if !self.a.has_wide_vectors() {
+                    self.a.op2(load_code(Ty::B32), zmm(6), ctx(own + RESULTS));
+                }
+            } else {
+                self.part_of((function, ftz), a);
             }
-            self.a.op2(Code::VEX_Kmovw_r32_kr, EAX, K5);
             if q == 0 {
                 self.a.op2(Code::Mov_r32_rm32, ESI, EAX);
             } else {
@@ -165,6 +177,53 @@ impl Emit<'_> {
         self.take_result(d, loc, LANES);
         self.a.bind(done);
         true
+    }
+
+    /// A function of a vector, to vector 6; `eax` are lanes in which that is not sure.
+    fn part_of(&mut self, (function, ftz): Rounded, a: Register) {
+        let given = Src { at: At::Given(a), ty: Ty::B32, odd: false };
+        let x = if ftz { self.flushed(&given, 0, 0) } else { a };
+        self.copy(Ty::B32, zmm(0).into(), x.into());
+        self.function_of(function);
+        if ftz {
+            self.flush(zmm(6).into());
+        }
+        self.a.op2(Code::VEX_Kmovw_r32_kr, EAX, K5);
+    }
+
+    /// Where the code of a function stands that is wanted often enough for one. It takes what lies at `rdi`, and makes what [`part_of`](Self::part_of) does; without wide vectors the
+    /// result lies behind that in memory.
+    fn code_of(&mut self, of: Rounded) -> Option<Label> {
+        if self.functions.is_none() {
+            let mut uses: Vec<(Rounded, u32)> = Vec::new();
+            for inst in self.f.blocks.iter().flat_map(|b| &b.insts) {
+                let Op::Pure(op) = inst.op else { continue };
+                let Some(of) = function(op) else { continue };
+                match uses.iter_mut().find(|u| u.0 == of) {
+                    Some(u) => u.1 += 1,
+                    None => uses.push((of, 1)),
+                }
+            }
+            uses.retain(|u| u.1 >= OFTEN);
+            self.functions = Some(uses.into_iter().map(|u| (u.0, self.a.label())).collect());
+        }
+        self.functions.iter().flatten().find(|f| f.0 == of).map(|f| f.1)
+    }
+
+    /// The code of functions that are wanted often.
+    pub(crate) fn functions_code(&mut self) {
+        for (of, label) in self.functions.take().into_iter().flatten() {
+            if !self.a.is_wanted(label) {
+                continue;
+            }
+            self.a.bind(label);
+            self.a.op2(load_code(Ty::B32), zmm(0), Mem::at(RDI, 0));
+            self.part_of(of, zmm(0));
+            if !self.a.has_wide_vectors() {
+                self.a.store(store_code(Ty::B32), Mem::at(RDI, RESULTS.cast_signed()), zmm(6), ALL);
+            }
+            self.a.op0(Code::Retnq);
+        }
     }
 
     /// A constant of `.f64` for each lane.

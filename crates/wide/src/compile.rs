@@ -151,6 +151,8 @@ fn made(
         units,
         movers: [None; 2],
         cold_moves: Vec::new(),
+        matrix_reader: None,
+        functions: None,
         reaches: Reaches::default(),
         cold: Vec::new(),
         elsewhere: Vec::new(),
@@ -316,6 +318,8 @@ impl Emit<'_> {
         self.way_out();
         self.read_units();
         self.move_code();
+        self.matrix_words_code();
+        self.functions_code();
         Ok(true)
     }
 

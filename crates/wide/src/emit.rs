@@ -21,11 +21,13 @@ use iced_x86::{Code, Register};
 
 use crate::access::{Elsewhere, Folded, Held, Indexed, Indices, Joints, Limits, Slow, Tester};
 use crate::alloc::{Place, Places};
+use crate::approx::Rounded;
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
 use crate::gang::way::Alone;
 use crate::head::{FRAME_WORDS, Going, Head};
 use crate::moves::{ColdMove, Mover};
+use crate::quads::Reader;
 use crate::turns::Turns;
 use crate::uses::Uses;
 
@@ -121,6 +123,10 @@ pub(crate) struct Emit<'p> {
     /// Moves tuples of 8 and of 16 bytes (`moves`).
     pub(crate) movers: [Option<Mover>; 2],
     pub(crate) cold_moves: Vec<ColdMove>,
+    /// Functions that have code of their own, once they are counted (`approx`).
+    pub(crate) functions: Option<Vec<(Rounded, Label)>>,
+    /// Reads words of small matrices (`quads`).
+    pub(crate) matrix_reader: Option<Reader>,
     pub(crate) cold: Vec<Cold>,
     /// Tests that are made after all blocks.
     pub(crate) elsewhere: Vec<Elsewhere>,

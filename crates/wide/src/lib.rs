@@ -5,7 +5,7 @@
 //! Cranelift, and how memory becomes executable.
 //!
 //! How to read it: [`asm`] writes instructions (for AVX2 in those that it has), `listing` their text; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
-//! operands; `table` says which instruction is which op; `ops`, `integer`, `fields`, `half`, `convert`, `small`, `clamped`, `approx`, `video`, `video_simd` and `scalar` do value ops, `access`, `memory`, `tuples`, `together`, `scattered`, `moves`, `joint` and `atomic` loads and stores,
+//! operands; `table` says which instruction is which op; `ops`, `integer`, `fields`, `half`, `convert`, `small`, `clamped`, `approx`, `video`, `video_simd` and `scalar` do value ops, `access`, `memory`, `tuples`, `together`, `scattered`, `moves`, `quads`, `joint` and `atomic` loads and stores,
 //! `uses` counts readers, `bands` loads what many lanes share, `addresses` is what is left of accesses that the head decided about; `warp` is what lanes do together, `routine` what the runtime does, `keep` and `calls` what calls of it keep;
 //! `flow` is how lanes come and go, `awaited` what they find where they waited, `turns` how warps and CTAs follow each other, `gang` how several warps go side by side, `head` what is done once a CTA, `rising` what goes up in loops; [`compile()`] is the walk.
 //!
@@ -49,6 +49,7 @@ mod moves;
 mod numbers;
 mod ops;
 mod pointers;
+mod quads;
 mod rising;
 mod routine;
 mod scalar;

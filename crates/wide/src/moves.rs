@@ -7,6 +7,7 @@
 
 use std::mem::offset_of;
 
+use handloom_diag::Span;
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::Plan;
@@ -206,6 +207,7 @@ impl Emit<'_> {
                 self.memory_routine(inst, lanes, (i == c.of.load).then_some(c.site));
                 self.a.bind_if_wanted(skip);
             }
+            self.a.of(Span::NONE);
             self.a.jump(Code::Jmp_rel32_64, c.back);
         }
         Ok(())

@@ -671,8 +671,18 @@ impl Emit<'_> {
     fn min_max(&mut self, m: MinMax, ftz: bool, q: usize, src: &[Src], out: Out) {
         let ty = width_of(m.float);
         let flush = ftz && m.float == Float::F32;
-        for (i, s) in (0..).zip(src) {
-            let r = if flush { self.flushed(s, q, i) } else { self.reg(s, q, i) };
+        let operand = |e: &mut Self, i: u8| {
+            let s = &src[usize::from(i)];
+            if flush { e.flushed(s, q, i) } else { e.reg(s, q, i) }
+        };
+        // Sources whose NaNs were made canonical have none that signals.
+        if self.a.has_wide_vectors() && !m.xorsign && !m.nan && src.iter().all(|s| s.odd) {
+            let (a, b) = (operand(self, 0), operand(self, 1));
+            self.range(m, out, [a, b]);
+            return;
+        }
+        for i in 0..2 {
+            let r = operand(self, i);
             if r != zmm(i) {
                 self.a.op2(load_code(ty), zmm(i), r);
             }
@@ -681,10 +691,9 @@ impl Emit<'_> {
         self.copy(ty, out, zmm(4).into());
     }
 
-    /// Of vectors 0 and 1, which it changes, to vector 4: by keys that order floats as integers, -0 below +0. A NaN gives way to the other source. Uses
-    /// vector 2, `k5`, `k6`.
+    /// Of vectors 0 and 1, which it changes, to vector 4. A NaN gives way to the other source. Uses vector 2, `k5`, `k6`.
     pub(crate) fn min_max_of(&mut self, m: MinMax) {
-        let MinMax { max, float, nan, xorsign } = m;
+        let MinMax { float, nan, xorsign, .. } = m;
         let ty = width_of(float);
         let (a, b) = (zmm(0), zmm(1));
         let sign = (ty.mask() >> 1) + 1;
@@ -712,6 +721,33 @@ impl Emit<'_> {
             // Both: neither is a number now.
             self.a.op3(Code::VEX_Kandw_kr_kr_kr, Register::K5, Register::K5, Register::K6);
         }
+        if self.a.has_wide_vectors() {
+            self.range(m, a.into(), [a, b]);
+        } else {
+            self.by_keys(m, [a, b]);
+        }
+        if xorsign {
+            let or = by_width(ty, Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vporq_zmm_k1z_zmm_zmmm512b64);
+            self.a.op3(or, a, a, zmm(2));
+        }
+        let c = self.constant(ty, ty.mask() >> 1);
+        self.a.op2(load_code(ty), Out::masked(a, Register::K5), c);
+        self.a.op2(load_code(ty), zmm(4), a);
+    }
+
+    /// By the host's own instruction: -0 is below +0, and a NaN that does not signal gives way to a number. The sign is that of what is chosen.
+    fn range(&mut self, m: MinMax, out: Out, [a, b]: [Register; 2]) {
+        let range = by_width(
+            width_of(m.float),
+            Code::EVEX_Vrangeps_zmm_k1z_zmm_zmmm512b32_imm8_sae,
+            Code::EVEX_Vrangepd_zmm_k1z_zmm_zmmm512b64_imm8_sae,
+        );
+        self.a.op3i(range, out, a, b, 4 | u32::from(m.max));
+    }
+
+    /// By keys that order floats as integers, -0 below +0: to the first of two vectors, both of which it changes.
+    fn by_keys(&mut self, m: MinMax, [a, b]: [Register; 2]) {
+        let ty = width_of(m.float);
         let sra = by_width(ty, Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsraq_zmm_k1z_zmmm512b64_imm8);
         let srl = by_width(ty, Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8);
         let key = |e: &mut Self, r: Register| {
@@ -722,16 +758,9 @@ impl Emit<'_> {
         key(self, a);
         key(self, b);
         let int = Int { ty, signed: true };
-        let Some(s) = simple(if max { Pure::Max(int) } else { Pure::Min(int) }) else { panic!("{int:?}") };
+        let Some(s) = simple(if m.max { Pure::Max(int) } else { Pure::Min(int) }) else { panic!("{int:?}") };
         self.a.op3(by_width(ty, s.narrow, s.wide), a, a, b);
         key(self, a);
-        if xorsign {
-            let or = by_width(ty, Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vporq_zmm_k1z_zmm_zmmm512b64);
-            self.a.op3(or, a, a, zmm(2));
-        }
-        let c = self.constant(ty, ty.mask() >> 1);
-        self.a.op2(load_code(ty), Out::masked(a, Register::K5), c);
-        self.a.op2(load_code(ty), zmm(4), a);
     }
 }
 

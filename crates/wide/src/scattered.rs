@@ -37,6 +37,9 @@ const TURNS_AHEAD: u32 = 2;
 impl Emit<'_> {
     /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3.
     pub(crate) fn scattered(&mut self, inst: &Inst, x: &Access) {
+        if self.reads_matrix(inst, x) {
+            return;
+        }
         let done = self.a.label();
         self.by_all(inst, x, done);
         let is_indexed = self.by_index(inst, x, done);
