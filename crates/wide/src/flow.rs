@@ -23,6 +23,7 @@ use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
 use crate::ops::has_vector_code;
+use crate::table::is_always_met_inline;
 use crate::values::{At, Src, load_code, store_code};
 
 /// Which way values go between vectors and homes.
@@ -146,8 +147,12 @@ impl Emit<'_> {
     /// The prologues, in order: the first block with lanes takes them.
     fn chain(&mut self) {
         let starts: Vec<Label> = (0..self.f.blocks.len()).map(|_| self.a.label()).collect();
+        let waits = self.waiting_places();
         for (b, start) in starts.iter().enumerate() {
             self.a.bind(self.prologue[b]);
+            if !waits[b] {
+                continue;
+            }
             self.load32(LANES, self.pend(b));
             self.a.op2(Code::Test_rm32_r32, LANES, LANES);
             self.a.jump(Code::Jne_rel32_64, *start);
@@ -156,7 +161,7 @@ impl Emit<'_> {
         self.store_number(warp(offset_of!(WarpCtx, state)), self.f.blocks.len() as u32);
         self.leave(Stop::Idle);
         let wrong = self.a.label();
-        for (b, start) in starts.into_iter().enumerate() {
+        for (b, start) in starts.into_iter().enumerate().filter(|(b, _)| waits[*b]) {
             self.a.bind(start);
             self.store_number(self.pend(b), 0);
             if !self.plan.facts.masked.has(b) {
@@ -229,8 +234,9 @@ impl Emit<'_> {
     /// A subroutine that moves what all pending lanes hold. Clobbers the masks.
     fn move_pending(&mut self, way: Way) {
         self.in_part = true;
+        let waits = self.waiting_places();
         for b in 0..self.f.blocks.len() {
-            if self.live_vectors(b).is_empty() {
+            if !waits[b] || self.live_vectors(b).is_empty() {
                 continue;
             }
             let next = self.a.label();
@@ -260,13 +266,31 @@ impl Emit<'_> {
     fn landings(&self) -> Vec<bool> {
         let mut landing = vec![false; self.f.blocks.len()];
         landing[0] = true;
-        for block in &self.f.blocks {
-            let waits = block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync());
-            if waits {
+        for (b, block) in self.f.blocks.iter().enumerate() {
+            if block.term.suspends() || self.may_wait(b) {
                 block.term.successors().iter().for_each(|s| landing[s.idx()] = true);
             }
         }
         landing
+    }
+
+    /// Whether lanes may wait for others at the end of a block.
+    fn may_wait(&self, b: usize) -> bool {
+        let last = self.f.blocks[b].insts.last();
+        last.is_some_and(|i| i.op.is_warp_sync() && !is_always_met_inline(self.plan, b, i))
+    }
+
+    /// Blocks at which lanes may wait while others go on. (Most blocks follow a warp-level op of all lanes, which go on together: at such a one none does.)
+    fn waiting_places(&self) -> Vec<bool> {
+        let masked = &self.plan.facts.masked;
+        let landings = self.landings();
+        let comes_whole = |b: usize, p: usize| {
+            p < b && !masked.has(p) && matches!(self.f.blocks[p].term, Term::Jump(_)) && !self.may_wait(p)
+        };
+        let preds = &self.plan.facts.cfg.preds;
+        (0..self.f.blocks.len())
+            .map(|b| masked.has(b) || landings[b] || !preds[b].iter().all(|p| comes_whole(b, *p)))
+            .collect()
     }
 
     /// Adds lanes to a block's pending ones.
