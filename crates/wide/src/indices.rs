@@ -82,6 +82,12 @@ impl Emit<'_> {
         true
     }
 
+    /// Whether an access finds its places by an index of which nothing is known.
+    pub(crate) fn finds_by_numbers(&self, x: &Access) -> bool {
+        let indexed = self.indices.of.get(&self.at).filter(|_| matches!(x.limits, Limits::Heap(_)));
+        indexed.is_some_and(|i| i.shape(self.plan).is_none())
+    }
+
     /// Where an access by an index goes on that its tests refused: with its address as a vector.
     fn end_indexed(&mut self, x: &Access, indexed: &Indexed, apart: Label) {
         self.a.bind(apart);

@@ -60,16 +60,30 @@ impl Emit<'_> {
         {
             // Indices that nothing is known of are mostly those of neighbours.
             let apart = self.a.label();
-            self.first_of_row(x, apart);
-            self.fetch_ahead(x);
-            self.limits(x);
+            let by_whole_warps = is_of_tuples(&x.class) && x.lanes != LANES;
+            let in_part = self.in_part;
+            let y = if by_whole_warps {
+                // Tuples under a guard: masks for each chunk would be most of the code, and most guards hold in all lanes of most warps.
+                self.a.imm(Code::Cmp_rm32_imm8, x.lanes, -1);
+                self.a.jump(Code::Jne_rel32_64, apart);
+                self.in_part = false;
+                Access { lanes: LANES, ..*x }
+            } else {
+                *x
+            };
+            self.first_of_row(&y, apart);
+            self.fetch_ahead(&y);
+            self.limits(&y);
             // One lane by itself is a row wherever it is: what lies in local memory is tested below.
             let cold = if self.may_be_own(x) { apart } else { x.cold };
-            self.test_row(&Access { cold, ..*x });
-            self.row(inst, x);
+            self.test_row(&Access { cold, ..y });
+            self.row(inst, &y);
             self.a.jump(Code::Jmp_rel32_64, done);
+            self.in_part = in_part;
             self.a.bind(apart);
-            self.at_one_place(inst, x, done);
+            if !by_whole_warps {
+                self.at_one_place(inst, x, done);
+            }
         }
         if x.limits != Limits::Safe {
             if self.may_be_own(x) {
@@ -88,8 +102,13 @@ impl Emit<'_> {
         } else {
             self.a.number(R11, 0);
         }
-        self.by_few(inst, x, n, done);
-        self.at_lanes(inst, x, n);
+        if is_indexed && x.class.count == 1 && self.finds_by_numbers(x) {
+            // Few lanes, or places that no index of 32 bits finds: an access of this kind rarely comes here.
+            self.one_by_one(inst, x, n);
+        } else {
+            self.by_few(inst, x, n, done);
+            self.at_lanes(inst, x, n);
+        }
         self.a.bind_if_wanted(done);
     }
 
@@ -213,14 +232,19 @@ impl Emit<'_> {
         self.a.imm(Code::Cmp_rm32_imm8, ECX, FEW);
         self.a.jump(Code::Ja_rel32_64, many);
         let scratch = self.scratch.0;
+        self.one_by_one(inst, x, n);
+        self.scratch.0 = scratch;
+        self.a.jump(Code::Jmp_rel32_64, done);
+        self.a.bind(many);
+    }
+
+    /// A load or store lane by lane, at the addresses in vectors 0 to `n`.
+    fn one_by_one(&mut self, inst: &Inst, x: &Access, n: usize) {
         if x.class.kind == Kind::Load {
             self.loads_by_lane(inst, x, n);
         } else {
             self.by_lane(inst, x, n);
         }
-        self.scratch.0 = scratch;
-        self.a.jump(Code::Jmp_rel32_64, done);
-        self.a.bind(many);
     }
 
     /// Whether something is known of how the lanes of an address differ.
