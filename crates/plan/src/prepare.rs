@@ -1,6 +1,6 @@
 //! Brings a function into the form that emission wants.
 
-use std::collections::{HashMap, HashSet};
+use handloom_diag::hash::{FastMap, FastSet};
 
 use handloom_ir::simt::{Block, BlockId, Function, Inst, Op, Pure, Reg, Term, Val};
 
@@ -27,7 +27,7 @@ pub fn single_latches(f: &Function) -> Function {
     }
     added.sort_unstable_by_key(|&(last, h)| (last, std::cmp::Reverse(h)));
     let moved = |b: usize| BlockId((b + added.partition_point(|(last, _)| *last < b)) as u32);
-    let latch_of: HashMap<usize, BlockId> =
+    let latch_of: FastMap<usize, BlockId> =
         added.iter().enumerate().map(|(k, &(last, h))| (h, BlockId((last + 1 + k) as u32))).collect();
     let mut blocks = Vec::with_capacity(f.blocks.len() + added.len());
     let mut next = added.iter().peekable();
@@ -76,7 +76,7 @@ pub fn warps_apart(f: &mut Function, cfg: &Cfg) {
     if !(0..f.blocks.len()).any(waits) {
         return;
     }
-    let mut made: HashMap<Reg, (usize, usize)> = HashMap::new();
+    let mut made: FastMap<Reg, (usize, usize)> = FastMap::default();
     for (b, block) in f.blocks.iter().enumerate() {
         let of_warps = block.insts.iter().enumerate().filter(|(_, inst)| of_warps(inst).is_some());
         made.extend(of_warps.map(|(i, inst)| (inst.dst[0], (b, i))));
@@ -142,9 +142,9 @@ pub fn addresses_first(f: &mut Function) {
     let defs = n_definitions(f);
     for block in &mut f.blocks {
         let wanted = address_slice(block);
-        let mut held_back = HashSet::new();
+        let mut held_back = FastSet::default();
         // An instruction that stays may read what the last turn of a loop left in a register.
-        let mut read: HashSet<Reg> = HashSet::new();
+        let mut read: FastSet<Reg> = FastSet::default();
         let (mut first, mut rest) = (Vec::new(), Vec::new());
         let (mut started, mut n_moved) = (false, 0);
         for (inst, wanted) in std::mem::take(&mut block.insts).into_iter().zip(wanted) {
@@ -173,7 +173,7 @@ pub fn addresses_first(f: &mut Function) {
 
 /// Which instructions of a block compute an address for it.
 fn address_slice(block: &Block) -> Vec<bool> {
-    let mut needed: HashSet<Reg> = HashSet::new();
+    let mut needed: FastSet<Reg> = FastSet::default();
     let mut wanted = vec![false; block.insts.len()];
     for (i, inst) in block.insts.iter().enumerate().rev() {
         if let (Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. }, Some(Val::Reg(r))) =

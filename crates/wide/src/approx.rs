@@ -14,6 +14,7 @@ use iced_x86::{Code, Register};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
+use crate::once::{Function, Rounded};
 use crate::values::{At, Src, load_code, store_code};
 
 use Code::{
@@ -38,18 +39,6 @@ pub const AWAY: f64 = 1.0 / (1u64 << 43) as f64;
 const MOST_ANGLE: f32 = 1_048_576.0;
 /// A right angle, and what its number in `.f64` lacks.
 const RIGHT_ANGLE: [f64; 2] = [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17];
-
-/// A function of one `.f32` value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Function {
-    Power,
-    Logarithm,
-    Sine,
-    Cosine,
-}
-
-/// A function, and whether it flushes.
-pub(crate) type Rounded = (Function, bool);
 
 /// From so many instructions on, a function has code of its own.
 const OFTEN: u32 = 4;

@@ -15,6 +15,8 @@ pub(crate) struct Calls {
     pub(crate) order: Vec<Kept>,
     /// What lives after each instruction of a block.
     pub(crate) live: FastMap<usize, Vec<u32>>,
+    /// Whether code is emitted that is rarely run: a call there may keep more than it has to.
+    pub(crate) is_rare: bool,
     /// Vectors of all registers that live across blocks.
     pub(crate) across: Option<u32>,
 }

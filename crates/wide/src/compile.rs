@@ -306,8 +306,10 @@ impl Emit<'_> {
         self.slow_code()?;
         self.a.of(Span::NONE);
         self.tests_elsewhere();
+        self.calls.is_rare = true;
         self.cold_code();
         self.cold_moves()?;
+        self.calls.is_rare = false;
         self.emit_head();
         self.call_routines();
         // When the size of a context is known.

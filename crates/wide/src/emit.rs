@@ -21,13 +21,11 @@ use iced_x86::{Code, Register};
 
 use crate::access::{Elsewhere, Folded, Held, Indexed, Indices, Joints, Limits, Slow, Tester};
 use crate::alloc::{Place, Places};
-use crate::approx::Rounded;
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
 use crate::gang::way::Alone;
 use crate::head::{FRAME_WORDS, Going, Head};
-use crate::moves::{ColdMove, Mover};
-use crate::quads::Reader;
+use crate::once::{ColdMove, Mover, Reader, Rounded};
 use crate::turns::Turns;
 use crate::uses::Uses;
 

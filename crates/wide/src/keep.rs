@@ -29,7 +29,7 @@ impl Emit<'_> {
         let more = |k: &Kept| (k.0 & !wanted.0).count_ones();
         let fits = |k: &&Kept| k.1 == wanted.1 && wanted.0 & !k.0 == 0;
         let nearest = self.calls.order.iter().filter(fits).min_by_key(|k| more(k)).copied();
-        let is_full = self.calls.order.len() >= MOST;
+        let is_full = self.calls.is_rare || self.calls.order.len() >= MOST;
         let kept = match nearest {
             Some(k) if is_full || more(&k) <= FEW => k,
             _ if is_full && self.a.has_wide_vectors() => (u32::MAX >> FIRST_VECTOR, wanted.1),

@@ -16,8 +16,9 @@ use handloom_plan::access::{AccessClass, Kind};
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Form, Limits};
-use crate::asm::{Label, Mem};
+use crate::asm::Mem;
 use crate::emit::*;
+use crate::once::{ColdMove, Move, Mover};
 use crate::uses::Uses;
 use crate::values::{load_code, store_code};
 
@@ -33,31 +34,6 @@ const OFFSETS: i32 = 256;
 const MASK: i32 = OFFSETS + 128;
 /// Lanes of a turn where all lanes copy.
 const AT_ONCE: i32 = 4;
-
-/// A move of a block, whose instructions follow each other.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Move {
-    pub(crate) load: usize,
-    pub(crate) store: usize,
-}
-
-/// Code that moves, with the first load and store that want it.
-#[derive(Clone, Copy)]
-pub(crate) struct Mover {
-    label: Label,
-    load: Access,
-    store: Access,
-}
-
-/// A move that tests refused.
-pub(crate) struct ColdMove {
-    start: Label,
-    back: Label,
-    block: usize,
-    of: Move,
-    site: usize,
-    in_part: bool,
-}
 
 /// A tuple that is loaded or stored by a move, by its kind.
 fn tuple_of(inst: &Inst, kind: Kind, space: StateSpace) -> Option<AccessClass> {

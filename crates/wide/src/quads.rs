@@ -13,18 +13,12 @@ use iced_x86::{Code, Register};
 use std::mem::offset_of;
 
 use crate::access::{Access, Limits};
-use crate::asm::{Label, Mem, Out};
+use crate::asm::{Mem, Out};
 use crate::emit::*;
+use crate::once::Reader;
 use crate::values::load_code;
 
 const R11: Register = Register::R11;
-
-/// Code that reads words of matrices, with the first load that wants it.
-#[derive(Clone, Copy)]
-pub(crate) struct Reader {
-    label: Label,
-    load: Access,
-}
 
 impl Emit<'_> {
     /// Whether an access is a load of one word a lane of rows whose addresses other lanes gave, done by all lanes.

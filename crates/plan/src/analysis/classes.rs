@@ -266,6 +266,10 @@ impl Facts {
             let mut changed = false;
             for (b, block) in f.blocks.iter().enumerate() {
                 for (i, inst) in block.insts.iter().enumerate() {
+                    // Nothing is coarser.
+                    if inst.dst.iter().all(|d| self.class[d.idx()] == Class::Varying) {
+                        continue;
+                    }
                     // A source that is still to be reached says nothing yet.
                     let waits = |v: &Val| matches!(v, Val::Reg(r) if self.class[r.idx()] == Class::Unknown && !defs.blocks[r.idx()].is_empty());
                     if inst.src.iter().any(waits) {
