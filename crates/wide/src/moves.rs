@@ -1,7 +1,7 @@
 //! Tuples that go from global to shared memory as they are: a load, zeros in the lanes where a condition fails, and a store, one after the other, as `cp.async` is.
 //!
 //! # The model
-//! Where nothing is known of how the lanes of the load lie, such a *move* is done by code that the function has once: it tests the addresses of the load and of the store as
+//! Where nothing is known of how the lanes of the load lie (nor those of the store, if no zeros come between), such a *move* is done by code that the function has once: it tests the addresses of the load and of the store as
 //! vectors, and then goes through the lanes and copies each tuple as a whole. No vector holds an element of all lanes. What a test refuses is done as the IR says it, in
 //! code after all blocks, before which nothing was read or written.
 
@@ -105,7 +105,11 @@ impl Emit<'_> {
             return None;
         }
         let (from, to) = (AccessClass::of(load)?, AccessClass::of(store)?);
-        if self.form_for_all(load, from) != Form::Scattered {
+        // A row that is stored wants what is loaded as vectors, unless zeros come between.
+        let is_chosen = found.store > found.load + 1;
+        if self.form_for_all(load, from) != Form::Scattered
+            || !is_chosen && self.form_for_all(store, to) != Form::Scattered
+        {
             return None;
         }
         let site = self.mem_site(load, &[], vec![]);

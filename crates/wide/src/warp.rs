@@ -12,7 +12,7 @@ use handloom_plan::abi::WarpCtx;
 use iced_x86::{Code, Register};
 
 use crate::alloc::n_parts;
-use crate::asm::{Mem, Out, Rm};
+use crate::asm::{Mem, Out};
 use crate::emit::*;
 use crate::table::constant;
 use crate::table::is_met_inline;
@@ -410,20 +410,7 @@ impl Emit<'_> {
     fn transpose(&mut self, inst: &Inst) {
         let s = self.src(inst.src[0]);
         let parts = [0, 1].map(|q| self.reg(&s, q, q as u8));
-        for q in 0..2 {
-            let halves = |lane: usize| {
-                let (g, t) = (lane / 4, lane % 4);
-                (16 * t + g, 16 * t + 8 + g)
-            };
-            let words = std::array::from_fn(|i| {
-                let (low, high) = halves(16 * q + i);
-                (low | high << 16) as u32
-            });
-            let c = self.a.words(words);
-            let to = zmm(4 + q as u8);
-            self.a.op2(load_code(Ty::B32), to, Mem::constant(c, 0));
-            self.a.op3(Code::EVEX_Vpermi2w_zmm_k1z_zmm_zmmm512, to, parts[0], Rm::Reg(parts[1]));
-        }
+        self.a.transposed([zmm(4), zmm(5)], parts);
         self.put_parts(inst.dst[0], [zmm(4), zmm(5)]);
     }
 }

@@ -29,6 +29,24 @@ impl Asm {
         self.picked_words(out, x, y, |i| i / n % 2 * LANES + first + i / n / 2 * n + i % n);
     }
 
+    /// Eight rows of eight elements of 16 bits, which follow each other in two vectors, with rows and columns changed. `out` are two other vectors.
+    pub fn transposed(&mut self, out: [Register; 2], x: [Register; 2]) {
+        if self.narrow.is_some() {
+            self.narrow_transposed(out, x);
+            return;
+        }
+        for (q, out) in (0..).zip(out) {
+            let words = std::array::from_fn(|i| {
+                let lane = LANES * q + i as u32;
+                let first = 16 * (lane % 4) + lane / 4;
+                first | (first + 8) << 16
+            });
+            let c = self.words(words);
+            self.op2(Code::EVEX_Vmovdqu32_zmm_k1z_zmmm512, out, Mem::constant(c, 0));
+            self.op3(Code::EVEX_Vpermi2w_zmm_k1z_zmm_zmmm512, out, x[0], x[1]);
+        }
+    }
+
     /// Words of a mask from memory into a vector; what the others become is open.
     pub fn load_some(&mut self, out: Register, m: Mem, mask: Register) {
         if self.narrow.is_some() && mask != Register::None {

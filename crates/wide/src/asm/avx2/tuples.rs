@@ -56,6 +56,34 @@ impl Asm {
         self.drop_masks();
     }
 
+    pub(in super::super) fn narrow_transposed(&mut self, out: [Register; 2], [x, y]: [Register; 2]) {
+        use Code::*;
+        self.n().cache.begin();
+        // Rows four apart, from two next to each other.
+        let rows = |s: &mut Asm, h: usize, n: u32| {
+            s.only(|s| {
+                let (a, b) = (s.half(x, h), s.half(y, h));
+                s.x3i(VEX_Vperm2i128_ymm_ymm_ymmm256_imm8, a, b, n)
+            })
+        };
+        let [a, b, c, d] = [(0, 0x20), (0, 0x31), (1, 0x20), (1, 0x31)].map(|(h, n)| rows(self, h, n));
+        let [low, high] = [VEX_Vpunpcklwd_ymm_ymm_ymmm256, VEX_Vpunpckhwd_ymm_ymm_ymmm256]
+            .map(|code| [self.x3(code, a, b), self.x3(code, c, d)]);
+        // Two columns, each from two pieces of four rows.
+        let made = [low, high].map(|[x, y]| {
+            [VEX_Vpunpckldq_ymm_ymm_ymmm256, VEX_Vpunpckhdq_ymm_ymm_ymmm256].map(|code| {
+                self.only(|s| {
+                    let pieces = s.x3(code, x, y);
+                    s.x2i(VEX_Vpermq_ymm_ymmm256_imm8, pieces, 0xd8)
+                })
+            })
+        });
+        for (out, halves) in out.into_iter().zip(made) {
+            self.set_halves(out.into(), Lanes::D, &halves);
+        }
+        self.drop_masks();
+    }
+
     pub(in super::super) fn narrow_load_some(&mut self, out: Register, m: Mem, mask: Register) {
         self.n().cache.begin();
         let made = [0, 1].map(|h| {
