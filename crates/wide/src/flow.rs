@@ -235,8 +235,8 @@ impl Emit<'_> {
     fn move_pending(&mut self, way: Way) {
         self.in_part = true;
         let waits = self.waiting_places();
-        for b in 0..self.f.blocks.len() {
-            if !waits[b] || self.live_vectors(b).is_empty() {
+        for b in (0..waits.len()).filter(|b| waits[*b]) {
+            if self.live_vectors(b).is_empty() {
                 continue;
             }
             let next = self.a.label();
