@@ -29,7 +29,7 @@ use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
 
 use crate::access::Indices;
-use crate::table::is_always_met_inline;
+use crate::table::may_meet_by_routine;
 
 /// Vectors 0 to 7 are for the code of one instruction; the others hold registers.
 pub const FIRST_VECTOR: u8 = 8;
@@ -245,7 +245,7 @@ fn written(plan: &Plan) -> Set {
     let f = &plan.func;
     let mut set = Set::new(f.regs.len());
     for (n, b) in f.blocks.iter().enumerate() {
-        let by_routine = |i: &&Inst| i.op.is_warp_sync() && !is_always_met_inline(plan, n, i);
+        let by_routine = |i: &&Inst| may_meet_by_routine(plan, n, i);
         let sync = b.insts.iter().filter(by_routine).flat_map(|i| &i.dst);
         sync.chain(b.term.result().iter()).for_each(|r| {
             set.add(r.idx());

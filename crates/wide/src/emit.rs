@@ -370,6 +370,15 @@ impl Emit<'_> {
         self.a.jump(Code::Je_rel32_64, trapped);
     }
 
+    /// The end of code that a function has once and that tests something: it returns with flags of one, and with flags of zero where `refused` is gone to.
+    pub(crate) fn return_from_test(&mut self, refused: Label) {
+        self.a.imm(Code::Or_rm32_imm32, EAX, 1);
+        self.a.op0(Code::Retnq);
+        self.a.bind(refused);
+        self.a.number(RAX, 0);
+        self.a.op0(Code::Retnq);
+    }
+
     /// What is done where a routine told of a trap: after all blocks.
     pub(crate) fn traps(&mut self) {
         let trapped = self.trapped;

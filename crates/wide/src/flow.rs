@@ -23,7 +23,7 @@ use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
 use crate::ops::has_vector_code;
-use crate::table::is_always_met_inline;
+use crate::table::may_meet_by_routine;
 use crate::values::{At, Src, load_code, store_code};
 
 /// Which way values go between vectors and homes.
@@ -47,11 +47,12 @@ impl Emit<'_> {
         self.enter_turns();
         self.load64(WARP, cta(offset_of!(CtaCtx, cur)));
         self.dispatch();
-        self.chain();
+        let waits = self.waiting_places();
+        self.chain(&waits);
         for (l, way) in [(self.save, Way::Out), (self.load, Way::In)] {
             self.a.bind(l);
             if self.comes_back_in_part() {
-                self.move_pending(way);
+                self.move_pending(way, &waits);
             }
             self.a.op0(Code::Retnq);
         }
@@ -145,9 +146,8 @@ impl Emit<'_> {
     }
 
     /// The prologues, in order: the first block with lanes takes them.
-    fn chain(&mut self) {
+    fn chain(&mut self, waits: &[bool]) {
         let starts: Vec<Label> = (0..self.f.blocks.len()).map(|_| self.a.label()).collect();
-        let waits = self.waiting_places();
         for (b, start) in starts.iter().enumerate() {
             self.a.bind(self.prologue[b]);
             if !waits[b] {
@@ -232,9 +232,8 @@ impl Emit<'_> {
     }
 
     /// A subroutine that moves what all pending lanes hold. Clobbers the masks.
-    fn move_pending(&mut self, way: Way) {
+    fn move_pending(&mut self, way: Way, waits: &[bool]) {
         self.in_part = true;
-        let waits = self.waiting_places();
         for b in (0..waits.len()).filter(|b| waits[*b]) {
             if self.live_vectors(b).is_empty() {
                 continue;
@@ -257,7 +256,7 @@ impl Emit<'_> {
         let waits = |b: usize| {
             let block = &self.f.blocks[b];
             let ends = !self.f.is_entry && block.term == Term::Exit;
-            ends || block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
+            ends || block.term.suspends() || self.may_wait(b)
         };
         (0..self.f.blocks.len()).any(|b| self.plan.facts.masked.has(b) && waits(b))
     }
@@ -277,7 +276,7 @@ impl Emit<'_> {
     /// Whether lanes may wait for others at the end of a block.
     fn may_wait(&self, b: usize) -> bool {
         let last = self.f.blocks[b].insts.last();
-        last.is_some_and(|i| i.op.is_warp_sync() && !is_always_met_inline(self.plan, b, i))
+        last.is_some_and(|i| may_meet_by_routine(self.plan, b, i))
     }
 
     /// Blocks at which lanes may wait while others go on. (Most blocks follow a warp-level op of all lanes, which go on together: at such a one none does.)

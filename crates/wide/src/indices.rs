@@ -39,10 +39,7 @@ impl Emit<'_> {
 
     /// Does a load or store by an index whose lanes are neighbours, if they are and all lanes of a warp may do it; else it goes on at `apart`. Says whether there is such code.
     pub(crate) fn by_index(&mut self, inst: &Inst, x: &Access, done: Label) -> bool {
-        let Some(indexed) = self.indices.of.get(&self.at).filter(|_| matches!(x.limits, Limits::Heap(_))).cloned()
-        else {
-            return false;
-        };
+        let Some(indexed) = self.index_of(x).cloned() else { return false };
         let apart = self.a.label();
         let Some(shape) = indexed.shape(self.plan) else {
             self.by_numbers(inst, &Access { cold: apart, ..*x }, &indexed, done);
@@ -82,10 +79,14 @@ impl Emit<'_> {
         true
     }
 
-    /// Whether an access finds its places by an index of which nothing is known.
+    /// The index by which the access in the making finds its places.
+    fn index_of(&self, x: &Access) -> Option<&Indexed> {
+        self.indices.of.get(&self.at).filter(|_| matches!(x.limits, Limits::Heap(_)))
+    }
+
+    /// Whether the access in the making finds its places by an index of which nothing is known.
     pub(crate) fn finds_by_numbers(&self, x: &Access) -> bool {
-        let indexed = self.indices.of.get(&self.at).filter(|_| matches!(x.limits, Limits::Heap(_)));
-        indexed.is_some_and(|i| i.shape(self.plan).is_none())
+        self.index_of(x).is_some_and(|i| i.shape(self.plan).is_none())
     }
 
     /// Where an access by an index goes on that its tests refused: with its address as a vector.

@@ -49,7 +49,7 @@ fn tuple_of(inst: &Inst, kind: Kind, space: StateSpace) -> Option<AccessClass> {
 }
 
 /// The move that begins with an instruction, if one does.
-pub(crate) fn move_at(plan: &Plan, uses: &Uses, insts: &[Inst], load: usize) -> Option<Move> {
+fn move_at(plan: &Plan, uses: &Uses, insts: &[Inst], load: usize) -> Option<Move> {
     let first = &insts[load];
     let from = tuple_of(first, Kind::Load, StateSpace::Global)?;
     let n = first.dst.len();
@@ -67,8 +67,12 @@ pub(crate) fn move_at(plan: &Plan, uses: &Uses, insts: &[Inst], load: usize) -> 
     }
     let is_stored = |regs: &mut dyn Iterator<Item = Reg>| regs.map(Val::Reg).eq(last.operands()[1..].iter().copied());
     if !has_selects {
-        return (is_stored(&mut first.dst.iter().copied()) && first.guard() == last.guard())
-            .then_some(Move { load, store });
+        return (is_stored(&mut first.dst.iter().copied()) && first.guard() == last.guard()).then_some(Move {
+            load,
+            store,
+            from,
+            to,
+        });
     }
     let condition = selects[0].src[0];
     let is_zeroed = |(inst, d): (&Inst, &Reg)| {
@@ -91,7 +95,7 @@ pub(crate) fn move_at(plan: &Plan, uses: &Uses, insts: &[Inst], load: usize) -> 
     let fits = selects.iter().zip(&first.dst).all(is_zeroed)
         && is_stored(&mut selects.iter().map(|s| s.dst[0]))
         && loads_where_it_holds;
-    fits.then_some(Move { load, store })
+    fits.then_some(Move { load, store, from, to })
 }
 
 impl Emit<'_> {
@@ -104,11 +108,10 @@ impl Emit<'_> {
         if is_found_later(found.load) || is_found_later(found.store) {
             return None;
         }
-        let (from, to) = (AccessClass::of(load)?, AccessClass::of(store)?);
         // A row that is stored wants what is loaded as vectors, unless zeros come between.
         let is_chosen = found.store > found.load + 1;
-        if self.form_for_all(load, from) != Form::Scattered
-            || !is_chosen && self.form_for_all(store, to) != Form::Scattered
+        if self.form_for_all(load, found.from) != Form::Scattered
+            || !is_chosen && self.form_for_all(store, found.to) != Form::Scattered
         {
             return None;
         }
@@ -117,13 +120,13 @@ impl Emit<'_> {
         self.at = (b, found.store);
         self.a.of(load.span);
         self.begin_instruction();
-        self.move_tuples(b, found, (from, to), site);
+        self.move_tuples(b, found, site);
         self.drop_held();
         self.end_instruction();
         Some(found.store)
     }
 
-    fn move_tuples(&mut self, b: usize, m: Move, (from, to): (AccessClass, AccessClass), site: usize) {
+    fn move_tuples(&mut self, b: usize, m: Move, site: usize) {
         let insts = &self.f.blocks[b].insts;
         let (load, store) = (&insts[m.load], &insts[m.store]);
         let (start, back) = (self.a.label(), self.a.label());
@@ -138,7 +141,7 @@ impl Emit<'_> {
             is_proven: false,
             decided: None,
         };
-        let (x, y) = (access(from, Limits::Heap(site), false), access(to, Limits::Shared, true));
+        let (x, y) = (access(m.from, Limits::Heap(site), false), access(m.to, Limits::Shared, true));
         for (i, limits) in [(m.load, x.limits), (m.store, y.limits)] {
             self.at = (b, i);
             self.note_limits(None, limits);
@@ -161,7 +164,7 @@ impl Emit<'_> {
         self.a.op2(Code::Mov_r32_rm32, EDX, lanes);
         self.a.op2(Code::Lea_r64_m, RSI, ctx(rows));
         let label = self.a.label();
-        let mover = self.movers[usize::from(from.count == 4)].get_or_insert(Mover { label, load: x, store: y }).label;
+        let mover = self.movers[usize::from(m.from.count == 4)].get_or_insert(Mover { label, load: x, store: y }).label;
         self.a.jump(Code::Call_rel32_64, mover);
         self.a.jump(Code::Je_rel32_64, start);
         self.a.bind(back);
@@ -214,13 +217,11 @@ impl Emit<'_> {
             self.test_vectors(&y, 2);
             self.load64(R11, cta(offset_of!(CtaCtx, shared_base)));
             self.move_lanes(x.class.bytes() as i32);
-            self.a.bind(refused);
-            self.a.number(RAX, 0);
-            self.a.op0(Code::Retnq);
+            self.return_from_test(refused);
         }
     }
 
-    /// Moves tuples of so many bytes, and returns with flags of one.
+    /// Moves tuples of so many bytes.
     fn move_lanes(&mut self, bytes: i32) {
         let [again, some, next, done] = std::array::from_fn(|_| self.a.label());
         self.a.imm(Code::Cmp_rm32_imm8, ECX, -1);
@@ -250,8 +251,6 @@ impl Emit<'_> {
         self.a.op2(Code::VEX_Blsr_r32_rm32, EDX, EDX);
         self.a.jump(Code::Jne_rel32_64, next);
         self.a.bind(done);
-        self.a.imm(Code::Or_rm32_imm32, EAX, 1);
-        self.a.op0(Code::Retnq);
     }
 
     /// A tuple, from the address in `r9` to the offset in `r8`.

@@ -1,5 +1,7 @@
 //! Code that a function has once, and that is called from several places: what is known of it while the function is emitted.
 
+use handloom_plan::access::AccessClass;
+
 use crate::access::Access;
 use crate::asm::Label;
 
@@ -20,6 +22,8 @@ pub(crate) type Rounded = (Function, bool);
 pub(crate) struct Move {
     pub(crate) load: usize,
     pub(crate) store: usize,
+    pub(crate) from: AccessClass,
+    pub(crate) to: AccessClass,
 }
 
 /// Code that moves, with the first load and store that want it.

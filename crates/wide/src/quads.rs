@@ -13,7 +13,7 @@ use iced_x86::{Code, Register};
 use std::mem::offset_of;
 
 use crate::access::{Access, Limits};
-use crate::asm::{Mem, Out};
+use crate::asm::Mem;
 use crate::emit::*;
 use crate::once::Reader;
 use crate::values::load_code;
@@ -72,15 +72,8 @@ impl Emit<'_> {
         self.test_vectors(&x, 2);
         self.load64(R11, cta(offset_of!(CtaCtx, shared_base)));
         for q in 0..2 {
-            let (to, i) = (zmm(4 + q), zmm(q));
-            self.a.op3(Code::VEX_Kxnorw_kr_kr_kr, Register::K6, Register::K6, Register::K6);
-            self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, to, to, to);
-            self.a.op2(Code::EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(to, Register::K6), Mem::indexed(R11, i, 1, 0));
+            self.gather_words(&x, usize::from(q), Mem::indexed(R11, zmm(q), 1, 0), zmm(4 + q));
         }
-        self.a.imm(Code::Or_rm32_imm32, EAX, 1);
-        self.a.op0(Code::Retnq);
-        self.a.bind(refused);
-        self.a.number(RAX, 0);
-        self.a.op0(Code::Retnq);
+        self.return_from_test(refused);
     }
 }

@@ -31,6 +31,8 @@ const MOST_SHARED: i32 = 256 << 10;
 pub(crate) const FEW: i32 = 4;
 /// The comparison for what is not equal, of vectors.
 pub(crate) const NOT_EQUAL: u32 = 4;
+/// The same for what is not below, without signs.
+const NOT_BELOW: u32 = 5;
 /// How many turns of a loop data is asked for ahead, as a power of two.
 const TURNS_AHEAD: u32 = 2;
 
@@ -102,7 +104,7 @@ impl Emit<'_> {
         } else {
             self.a.number(R11, 0);
         }
-        if is_indexed && x.class.count == 1 && self.finds_by_numbers(x) {
+        if x.class.count == 1 && self.finds_by_numbers(x) {
             // Few lanes, or places that no index of 32 bits finds: an access of this kind rarely comes here.
             self.one_by_one(inst, x, n);
         } else {
@@ -330,7 +332,11 @@ impl Emit<'_> {
         if k > 0 {
             self.a.imm8(Code::Shr_rm64_imm8, R9, k);
         }
-        let ty = if x.short { Ty::B32 } else { Ty::B64 };
+        let (ty, compare) = if x.short {
+            (Ty::B32, Code::EVEX_Vpcmpud_kr_k1_zmm_zmmm512b32_imm8)
+        } else {
+            (Ty::B64, Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8)
+        };
         if x.short {
             self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(6), Register::R9D);
         } else {
@@ -359,18 +365,7 @@ impl Emit<'_> {
                 r = zmm(4);
             }
             let mask = self.lanes_mask(x.lanes, ty, q);
-            let (code, to) = (
-                if x.short {
-                    Code::EVEX_Vpcmpud_kr_k1_zmm_zmmm512b32_imm8
-                } else {
-                    Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8
-                },
-                if q == 0 { Register::K7 } else { Register::K6 },
-            );
-            self.a.op3i(code, Out::masked(to, mask), r, zmm(6), 5);
-            if q > 0 {
-                self.a.op3(Code::VEX_Korw_kr_kr_kr, Register::K7, Register::K7, Register::K6);
-            }
+            self.add_to_k7(compare, q, mask, [r, zmm(6)], NOT_BELOW);
         }
         self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
         self.a.jump(Code::Jne_rel32_64, x.cold);
@@ -414,6 +409,13 @@ impl Emit<'_> {
         ymm(zmm(6))
     }
 
+    /// Words of a part at places of 32 bits, which are the index of `m`.
+    pub(crate) fn gather_words(&mut self, x: &Access, q: usize, m: Mem, to: Register) {
+        self.own_mask(x, Ty::B32, q);
+        self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, to, to, to);
+        self.a.op2(Code::EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(to, Register::K6), m);
+    }
+
     fn gather(&mut self, x: &Access, e: i32, d: Reg) {
         if x.class.bits < 32 {
             self.gather_small(x, e, d);
@@ -434,10 +436,7 @@ impl Emit<'_> {
             }
         } else if x.short {
             for q in 0..2 {
-                self.own_mask(x, Ty::B32, q);
-                zero(self, t);
-                let i = zmm(q as u8);
-                self.a.op2(Code::EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(t, Register::K6), at(i));
+                self.gather_words(x, q, at(zmm(q as u8)), t);
                 self.put(d, q, t, x.lanes);
             }
         } else {

@@ -257,7 +257,7 @@ pub(crate) fn is_met_inline(plan: &Plan, inst: &Inst) -> bool {
     }
 }
 
-/// Whether a warp-level op of a block never goes to the routine.
-pub(crate) fn is_always_met_inline(plan: &Plan, block: usize, inst: &Inst) -> bool {
-    !plan.facts.masked.has(block) && is_met_inline(plan, inst)
+/// Whether an instruction of a block is a warp-level op that may go to the routine.
+pub(crate) fn may_meet_by_routine(plan: &Plan, block: usize, inst: &Inst) -> bool {
+    inst.op.is_warp_sync() && (plan.facts.masked.has(block) || !is_met_inline(plan, inst))
 }

@@ -1,7 +1,7 @@
 //! Liveness of registers at the ends of blocks.
 
 use handloom_diag::hash::FastMap;
-use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Val};
+use handloom_ir::simt::{Function, Op, Pure, Reg, Val};
 
 use super::cfg::{Cfg, Set};
 use super::n_definitions;
@@ -72,8 +72,7 @@ impl Live {
 /// asks for. (A guarded load and a choice between what it read and something else are what masked loads of Triton become.)
 fn read_where_written(f: &Function) -> Set {
     let mut found = Set::new(f.regs.len());
-    let guarded = |inst: &&Inst| inst.guarded && !inst.dst.is_empty();
-    if !f.blocks.iter().flat_map(|b| &b.insts).any(|i| guarded(&i)) {
+    if !f.blocks.iter().flat_map(|b| &b.insts).any(|i| i.guarded && !i.dst.is_empty()) {
         return found;
     }
     let mut n_reads = vec![0_u32; f.regs.len()];
