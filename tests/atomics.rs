@@ -116,7 +116,7 @@ fn kernel_of(c: Case) -> Ir {
     if c.guarded {
         operands.push(guard);
     }
-    b.func.blocks[1].insts.push(Inst { op, dst, src: operands, guarded: c.guarded, span: SPAN });
+    b.func.blocks[1].insts.push(Inst { op, dst: dst.into(), src: operands.into(), guarded: c.guarded, span: SPAN });
     b.block = BlockId(2);
     kernel::put(&mut b, Addr { base: start.results, offset: 0 }, result);
     if is_shared {

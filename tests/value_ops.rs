@@ -111,7 +111,7 @@ fn kernel_of(ops: &[Pure], how: How, constants: &[u64]) -> Ir {
             How::Constants if i > 0 => Val::Imm(constants[i] & ty.mask(), *ty),
             _ => made[&(i, *ty)],
         });
-        let inst = Inst { op: Op::Pure(*op), dst: d.clone(), src: src.collect(), guarded: false, span: SPAN };
+        let inst = Inst { op: Op::Pure(*op), dst: d.clone().into(), src: src.collect(), guarded: false, span: SPAN };
         b.func.blocks[1].insts.push(inst);
     }
     b.block = BlockId(2);

@@ -70,7 +70,13 @@ fn kernel_of(c: &Case, shape: Shape) -> Ir {
         b.func.blocks[0].term = Term::Branch { cond, then: BlockId(1), otherwise: BlockId(3) };
     }
     let dst: Vec<Reg> = c.dst.iter().map(|ty| b.reg(*ty)).collect();
-    b.func.blocks[1].insts.push(Inst { op: c.op, dst: dst.clone(), src, guarded: false, span: SPAN });
+    b.func.blocks[1].insts.push(Inst {
+        op: c.op,
+        dst: dst.clone().into(),
+        src: src.into(),
+        guarded: false,
+        span: SPAN,
+    });
     b.block = BlockId(2);
     for (k, r) in dst.into_iter().enumerate() {
         kernel::put(&mut b, Addr { base: start.results, offset: (8 * all * k) as i64 }, r);

@@ -34,14 +34,14 @@ pub const CRATES: &[Crate] = &[
         name: "ir",
         about: "types, value arithmetic (`num`), SIMT IR (`simt`), table of traps",
         crates: &["diag"],
-        // Ops stand in tables of code, which are kept on disk; so in `plan`.
-        outside: &["serde"],
+        // Ops stand in tables of code, which are kept on disk; so in `plan`. Operands of instructions are small vectors, for who makes them too.
+        outside: &["serde", "smallvec"],
     },
     Crate {
         name: "isa",
         about: "one record for each instruction form, special registers, gates",
         crates: &["ir"],
-        outside: &[],
+        outside: &["smallvec"],
     },
     Crate {
         name: "check",
@@ -53,7 +53,7 @@ pub const CRATES: &[Crate] = &[
         name: "lower",
         about: "`CheckedModule`; SIMT IR; `specialise`; passes; `float_reads`, the types that memory is read as",
         crates: &["diag", "ir", "isa", "check"],
-        outside: &[],
+        outside: &["smallvec"],
     },
     Crate {
         name: "audit",
@@ -77,19 +77,19 @@ pub const CRATES: &[Crate] = &[
         name: "interp",
         about: "SIMT IR, a `Memory`; a state machine for one cta",
         crates: &["diag", "ir", "audit", "counts"],
-        outside: &[],
+        outside: &["smallvec"],
     },
     Crate {
         name: "plan",
         about: "a SIMT function; a `Plan` for every generator of code: facts, decisions, the ABI; and a `Strategy` of copies over packs for one",
         crates: &["diag", "ir"],
-        outside: &["serde"],
+        outside: &["serde", "smallvec"],
     },
     Crate {
         name: "codegen",
         about: "a SIMT function; `Code` with tables",
         crates: &["diag", "ir", "plan"],
-        // `cranelift-native` knows which backend is that of this machine. `smallvec` stands here for its features alone.
+        // `cranelift-native` knows which backend is that of this machine. `smallvec` stands here for its features too.
         outside: &[
             "cranelift-codegen",
             "cranelift-frontend",
@@ -104,7 +104,7 @@ pub const CRATES: &[Crate] = &[
         about: "a SIMT function; bytes of machine code for AVX-512 or AVX2 with tables, or the op that it has no code for",
         crates: &["diag", "ir", "plan"],
         // The encoder of instructions alone.
-        outside: &["iced-x86"],
+        outside: &["iced-x86", "smallvec"],
     },
     Crate {
         name: "store",

@@ -11,6 +11,7 @@ use handloom_ir::simt::{
 };
 use handloom_ir::types::{Int, ScalarType, Sreg, StateSpace, Ty};
 use handloom_runtime::{Arg, LaunchConfig, Module, launch};
+use smallvec::smallvec;
 
 use crate::engines::{Way, device_with};
 use crate::rng::Rng;
@@ -57,13 +58,13 @@ pub struct Start {
 pub fn start(b: &mut Builder<'_>, threads: usize) -> Start {
     let parameter = |b: &mut Builder<'_>, offset| {
         let at = b.reg(Ty::B64);
-        b.push(Op::ParamAddr { offset }, vec![at], vec![]);
+        b.push(Op::ParamAddr { offset }, smallvec![at], smallvec![]);
         b.load(Access::weak(StateSpace::ParamEntry, 64), Addr { base: Val::Reg(at), offset: 0 })[0]
     };
     let (from, to) = (parameter(b, 0), parameter(b, 8));
     let sreg = |b: &mut Builder<'_>, s| {
         let r = b.reg(Ty::B32);
-        b.push(Op::Sreg(s), vec![r], vec![]);
+        b.push(Op::Sreg(s), smallvec![r], smallvec![]);
         Val::Reg(r)
     };
     let (tid, cta) = (sreg(b, Sreg::Tid(0)), sreg(b, Sreg::Ctaid(0)));

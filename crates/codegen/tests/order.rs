@@ -9,6 +9,7 @@ use handloom_ir::simt::{Cvt, Function, LaunchShape, Op, Pure, Reg, Val};
 use handloom_ir::types::{ScalarType, Sreg};
 use handloom_plan::host::{Architecture, Features, Host, MemoryOrder, Vectors};
 use handloom_plan::{Bounds, Options};
+use smallvec::smallvec;
 
 /// A host whose plain moves acquire and release.
 const STRONG: Architecture = Architecture::X86_64;
@@ -186,8 +187,8 @@ fn tables_of_bytes_are_looked_up_as_the_host_does() {
     for inst in &mut f.blocks[0].insts {
         match inst.dst[..] {
             // A source that differs between lanes, so that vectors are made.
-            [Reg(2)] => (inst.op, inst.src) = (lanes, vec![]),
-            [Reg(3)] => (inst.op, inst.src) = (op, vec![Val::Reg(Reg(2))]),
+            [Reg(2)] => (inst.op, inst.src) = (lanes, smallvec![]),
+            [Reg(3)] => (inst.op, inst.src) = (op, smallvec![Val::Reg(Reg(2))]),
             _ => {}
         }
     }

@@ -2,6 +2,7 @@
 
 use handloom_ir::simt::{FMode, Op, Pure, Reg, Val};
 use handloom_ir::types::{BoolOp, Cmp, Float, Int, Rounding, ScalarType, Ty, TypeClass};
+use smallvec::smallvec;
 
 use crate::form::*;
 use crate::words::Half;
@@ -141,7 +142,7 @@ pub(crate) fn carry_out(x: &mut Cx<'_, '_>, carry: Val) {
 pub(crate) fn with_carry(x: &mut Cx<'_, '_>, op: Pure, a: Val, b: Val, carry: Val) -> (Val, Val) {
     let value: Reg = x.b.reg(x.b.ty(a));
     let out = x.b.reg(Ty::P);
-    x.b.push(Op::Pure(op), vec![value, out], vec![a, b, carry]);
+    x.b.push(Op::Pure(op), smallvec![value, out], smallvec![a, b, carry]);
     (Val::Reg(value), Val::Reg(out))
 }
 

@@ -8,6 +8,7 @@ use handloom_check::module::{CallArg, CallTarget, Operand, ParamLayout, RegId};
 use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use smallvec::smallvec;
 
 use crate::function::{FunctionCx, Home, Place};
 use crate::operand::{address_op, immediate};
@@ -39,7 +40,7 @@ impl FunctionCx<'_> {
             CallTarget::Builtin(builtin) => {
                 return self.build(span, None, |b| {
                     let block = address_op(b, Op::SlotAddr(args));
-                    b.push(Op::Builtin(builtin), vec![], vec![block]);
+                    b.push(Op::Builtin(builtin), smallvec![], smallvec![block]);
                 });
             }
             CallTarget::Direct(s) => (Callee::Direct(self.names.func(s)), None),

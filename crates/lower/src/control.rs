@@ -7,6 +7,7 @@ use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
 use handloom_isa::form::{Control, Role};
+use smallvec::smallvec;
 
 use crate::function::FunctionCx;
 
@@ -50,7 +51,7 @@ impl FunctionCx<'_> {
         }
         self.store_register_results(span);
         if let Some(at) = self.stack_at_entry {
-            self.build(span, None, |b| b.push(Op::Stack(StackOp::Restore), vec![], vec![Val::Reg(at)]));
+            self.build(span, None, |b| b.push(Op::Stack(StackOp::Restore), smallvec![], smallvec![Val::Reg(at)]));
         }
         self.end_block(Term::Ret, span, None);
     }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use handloom_ir::simt::*;
 use handloom_ir::types::StateSpace;
+use smallvec::smallvec;
 
 /// What a load, store or atomic touches.
 fn touch_of(op: Op) -> Option<Touch> {
@@ -44,7 +45,7 @@ pub(crate) fn insert(f: &mut Function, level: Counting) {
             {
                 let src = [*address].into_iter().chain(inst.guard()).collect();
                 let op = Op::Count(Count::Access { at: 0, site: 0, touch });
-                block.insts.push(Inst { op, dst: vec![], src, guarded: inst.guarded, span: inst.span });
+                block.insts.push(Inst { op, dst: smallvec![], src, guarded: inst.guarded, span: inst.span });
             }
             block.insts.push(inst);
         }
@@ -120,7 +121,7 @@ impl Definitions {
         for inst in &block.insts {
             inst.dst.iter().for_each(|d| _ = known.remove(d));
             let span = inst.span;
-            let new = |op, src| Inst { op: Op::Count(op), dst: vec![], src, guarded: false, span };
+            let new = |op, src| Inst { op: Op::Count(op), dst: smallvec![], src, guarded: false, span };
             match inst.op {
                 Op::Count(Count::Mark) => {
                     statements += 1;
@@ -135,13 +136,13 @@ impl Definitions {
                             let at = match (asked.filter(|_| span == block.term_span), known.get(&r)) {
                                 (Some(then), _) => {
                                     let at = take(Counts::GUARD);
-                                    first.push(new(Count::Branch { at, then }, vec![]));
+                                    first.push(new(Count::Branch { at, then }, smallvec![]));
                                     at
                                 }
                                 (None, Some(at)) => *at,
                                 (None, None) => {
                                     let at = take(Counts::GUARD);
-                                    out.push(new(Count::Guard { at }, vec![guard]));
+                                    out.push(new(Count::Guard { at }, smallvec![guard]));
                                     known.insert(r, at);
                                     at
                                 }
@@ -170,7 +171,7 @@ impl Definitions {
         counts.words = words;
         let op = Op::Count(Count::Block { at: of.at, statements });
         let span = block.insts.first().map_or(block.term_span, |i| i.span);
-        first.insert(0, Inst { op, dst: vec![], src: vec![], guarded: false, span });
+        first.insert(0, Inst { op, dst: smallvec![], src: smallvec![], guarded: false, span });
         counts.blocks.push(of);
         first.append(&mut out);
         first

@@ -10,6 +10,7 @@ use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
 use handloom_isa::form::Semantics;
+use smallvec::smallvec;
 
 use crate::graph::order_blocks;
 use crate::late::results::Late;
@@ -213,7 +214,7 @@ impl<'m> FunctionCx<'m> {
         if !self.decl.is_entry && self.body.stmts.iter().any(allocates) {
             self.stack_at_entry = Some(self.build(Span::NONE, None, |b| {
                 let at = b.reg(Ty::B64);
-                b.push(Op::Stack(StackOp::Save), vec![at], vec![]);
+                b.push(Op::Stack(StackOp::Save), smallvec![at], smallvec![]);
                 at
             }));
         }
@@ -239,7 +240,7 @@ impl<'m> FunctionCx<'m> {
     /// Marks the begin of a statement, with its guard.
     fn mark(&mut self, inst: &checked::Inst) {
         let guard = inst.guard.map(|g| self.guard_value(g, inst.span));
-        self.build(inst.span, None, |b| b.push(Op::Mark, vec![], vec![]));
+        self.build(inst.span, None, |b| b.push(Op::Mark, smallvec![], smallvec![]));
         if let (Some(guard), Some(mark)) = (guard, self.func.blocks[self.block.idx()].insts.last_mut()) {
             mark.src.push(guard);
             mark.guarded = true;

@@ -23,6 +23,7 @@ use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Int, Sreg, Ty};
 use handloom_isa::form::InRegisters;
+use smallvec::smallvec;
 
 use crate::function::FunctionCx;
 use results::{Late, Place};
@@ -120,7 +121,7 @@ impl FunctionCx<'_> {
             b.copy(group, next);
             b.copy(place.newest, word(n + 1));
             let coins = b.reg(Ty::B32);
-            b.push(Op::Sreg(Sreg::Late), vec![coins], vec![]);
+            b.push(Op::Sreg(Sreg::Late), smallvec![coins], smallvec![]);
             let coin = b.and(Val::Reg(coins), word(1 << (n % 32)));
             let is_now = b.pure(Pure::ToPred(Ty::B32), Ty::P, &[coin]);
             b.select(is_now, ALL, NONE)
@@ -164,8 +165,8 @@ impl FunctionCx<'_> {
     fn begin_with_none(&mut self, zeros: Vec<Reg>) {
         let none = |to: Reg| Inst {
             op: Op::Pure(Pure::Mov(Ty::B32)),
-            dst: vec![to],
-            src: vec![NONE],
+            dst: smallvec![to],
+            src: smallvec![NONE],
             guarded: false,
             span: Span::NONE,
         };

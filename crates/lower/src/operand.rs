@@ -9,6 +9,7 @@ use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_isa::form::{self, Arg, Cx, Role, Semantics};
+use smallvec::smallvec;
 
 use crate::function::{FunctionCx, Home, Place};
 use crate::{rank_masks, short_addresses};
@@ -46,7 +47,7 @@ impl FunctionCx<'_> {
     /// A loop around an attempt.
     pub(crate) fn attempt(&mut self, inst: &checked::Inst, run: fn(&mut Cx<'_, '_>) -> Val) {
         let (again, behind) = (self.new_block(), self.new_block());
-        self.build(inst.span, None, |b| b.push(Op::BarWarp, vec![], vec![Val::Imm(0xffff_ffff, Ty::B32)]));
+        self.build(inst.span, None, |b| b.push(Op::BarWarp, smallvec![], smallvec![Val::Imm(0xffff_ffff, Ty::B32)]));
         self.end_block(Term::Jump(again), inst.span, Some(again));
         let sources = inst.src.iter().enumerate();
         let args: Vec<Arg> = sources.map(|(i, o)| self.source(o, takes_shared_offset(inst, i), inst.span)).collect();
@@ -404,7 +405,7 @@ impl FunctionCx<'_> {
                 Some(g) => {
                     let ty = self.func.ty(Val::Reg(t.to));
                     self.build(span, None, |b| {
-                        b.push(Op::Pure(Pure::Select(ty)), vec![t.to], vec![g, t.value, Val::Reg(t.to)])
+                        b.push(Op::Pure(Pure::Select(ty)), smallvec![t.to], smallvec![g, t.value, Val::Reg(t.to)])
                     });
                 }
                 None if only && self.retarget(t, first_inst, first_reg) => {}
@@ -488,7 +489,7 @@ pub(crate) fn immediate(bits: u64, ty: ScalarType) -> Val {
 
 pub(crate) fn address_op(b: &mut Builder, op: Op) -> Val {
     let r = b.reg(Ty::B64);
-    b.push(op, vec![r], vec![]);
+    b.push(op, smallvec![r], smallvec![]);
     Val::Reg(r)
 }
 
@@ -496,7 +497,7 @@ fn special_register(b: &mut Builder, sreg: Sreg, ty: ScalarType, to: ScalarType)
     // The op gives no predicates; `%is_explicit_cluster` is one.
     let is_pred = ty == ScalarType::Pred;
     let r = b.reg(if is_pred { Ty::B32 } else { ty.ty() });
-    b.push(Op::Sreg(sreg), vec![r], vec![]);
+    b.push(Op::Sreg(sreg), smallvec![r], smallvec![]);
     let v = Val::Reg(r);
     match (is_pred, to == ScalarType::Pred) {
         (true, true) => b.pure(Pure::ToPred(Ty::B32), Ty::P, &[v]),

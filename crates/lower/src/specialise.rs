@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use handloom_ir::simt::*;
 use handloom_ir::types::Ty;
+use smallvec::smallvec;
 
 use crate::{count, passes};
 
@@ -100,7 +101,7 @@ fn fix_constants(f: &mut Function, syms: &[Symbol], shape: &LaunchShape) {
         if let Some(v) = value {
             let ty: Ty = regs[i.dst[0].idx()];
             i.op = Op::Pure(Pure::Mov(ty));
-            i.src = vec![Val::Imm(v & ty.mask(), ty)];
+            i.src = smallvec![Val::Imm(v & ty.mask(), ty)];
         }
     }
 }

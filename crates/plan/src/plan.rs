@@ -1,5 +1,7 @@
 //! A function with what is known and decided about it for every generator of code.
 
+use std::borrow::Cow;
+
 use handloom_diag::Span;
 use handloom_ir::simt::{BarKind, Block, BlockId, Counting, FrameLayout, Function, Inst, Reg, Sites, Term, Val};
 use handloom_ir::types::StateSpace;
@@ -61,24 +63,27 @@ impl Frame {
 impl Plan {
     /// Decides about a function.
     pub fn new(func: &Function, options: &Options) -> Plan {
-        Plan::with_tested(func, options, Set::new(func.regs.len()))
+        Plan::with_tested(Cow::Borrowed(func), options, Set::new(func.regs.len()))
     }
 
     /// Decides about a function that is long, so that it has little code: all of its blocks are executed in part, in every tier.
     pub fn short(func: &Function, options: &Options) -> Plan {
-        Plan::made(func, &Options { masked: true, ..*options }, Set::new(func.regs.len()), true)
+        Plan::made(Cow::Borrowed(func), &Options { masked: true, ..*options }, Set::new(func.regs.len()), true)
     }
 
     /// Decides about a function some of whose registers are tested before any code of a CTA runs ([`Facts::tested`]).
-    pub fn with_tested(func: &Function, options: &Options, tested: Set) -> Plan {
+    pub fn with_tested(func: Cow<'_, Function>, options: &Options, tested: Set) -> Plan {
         Plan::made(func, options, tested, false)
     }
 
-    fn made(func: &Function, options: &Options, tested: Set, is_short: bool) -> Plan {
+    fn made(func: Cow<'_, Function>, options: &Options, tested: Set, is_short: bool) -> Plan {
         // Who is told what happens is told the same by every engine: blocks and accesses stay where they are.
         // Where lanes meet, they are counted together.
         let keeps_blocks = options.audited || options.counted != Counting::Nothing;
-        let mut f = if keeps_blocks { func.clone() } else { single_latches(func) };
+        let mut f = func.into_owned();
+        if !keeps_blocks {
+            single_latches(&mut f);
+        }
         if !options.audited {
             addresses_first(&mut f);
         }

@@ -2,17 +2,17 @@
 
 use handloom_diag::hash::{FastMap, FastSet};
 
-use handloom_ir::simt::{Block, BlockId, Function, Inst, Op, Pure, Reg, Term, Val};
+use handloom_ir::simt::{Block, BlockId, Function, Inst, Op, Pure, Reg, Term, Val, Vals};
 
 use handloom_ir::types::{Cmp, Int, Ty};
+use smallvec::smallvec;
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::classes::may_wait;
 use crate::analysis::n_definitions;
 
-/// The function with one back edge for each loop header, so that lanes that went different ways in a loop's body meet before the next iteration. Positions of blocks change; the order stays.
-pub fn single_latches(f: &Function) -> Function {
-    let mut f = f.clone();
+/// Gives a function one back edge for each loop header, so that lanes that went different ways in a loop's body meet before the next iteration. Positions of blocks change; the order stays.
+pub fn single_latches(f: &mut Function) {
     // The blocks that lead back to each header, in ascending order, one that does so twice as two.
     let mut latches: Vec<Vec<usize>> = vec![Vec::new(); f.blocks.len()];
     for (b, block) in f.blocks.iter().enumerate() {
@@ -23,7 +23,7 @@ pub fn single_latches(f: &Function) -> Function {
     let mut added: Vec<(usize, usize)> =
         (0..f.blocks.len()).filter(several).filter_map(|h| Some((*latches[h].last()?, h))).collect();
     if added.is_empty() {
-        return f;
+        return;
     }
     added.sort_unstable_by_key(|&(last, h)| (last, std::cmp::Reverse(h)));
     let moved = |b: usize| BlockId((b + added.partition_point(|(last, _)| *last < b)) as u32);
@@ -31,7 +31,7 @@ pub fn single_latches(f: &Function) -> Function {
         added.iter().enumerate().map(|(k, &(last, h))| (h, BlockId((last + 1 + k) as u32))).collect();
     let mut blocks = Vec::with_capacity(f.blocks.len() + added.len());
     let mut next = added.iter().peekable();
-    for (b, mut block) in f.blocks.into_iter().enumerate() {
+    for (b, mut block) in std::mem::take(&mut f.blocks).into_iter().enumerate() {
         block.term.map_successors(|s| match latch_of.get(&s.idx()) {
             Some(latch) if s.idx() <= b => *latch,
             _ => moved(s.idx()),
@@ -43,7 +43,6 @@ pub fn single_latches(f: &Function) -> Function {
         }
     }
     f.blocks = blocks;
-    f
 }
 
 /// Writes zero at the start to registers that are read on some path before they are written. Their homes hold what another call or CTA left there,
@@ -51,7 +50,13 @@ pub fn single_latches(f: &Function) -> Function {
 pub fn zero_first(f: &mut Function, regs: &[Reg]) {
     let zero = |r: &Reg| {
         let ty = f.regs[r.idx()];
-        Inst { op: Op::Pure(Pure::Mov(ty)), dst: vec![*r], src: vec![Val::Imm(0, ty)], guarded: false, span: f.span }
+        Inst {
+            op: Op::Pure(Pure::Mov(ty)),
+            dst: smallvec![*r],
+            src: smallvec![Val::Imm(0, ty)],
+            guarded: false,
+            span: f.span,
+        }
     };
     let zeros: Vec<Inst> = regs.iter().map(zero).collect();
     let repeats = f.blocks.iter().any(|b| b.term.successors().contains(&BlockId(0)));
@@ -97,8 +102,8 @@ pub fn warps_apart(f: &mut Function, cfg: &Cfg) {
         let number = |n: u32| Val::Imm(u64::from(n), Ty::B32);
         let make = |op: Pure, d: Reg, src: [Val; 2]| Inst {
             op: Op::Pure(op),
-            dst: vec![d],
-            src: src.to_vec(),
+            dst: smallvec![d],
+            src: Vals::from_slice(&src),
             ..inst.clone()
         };
         let made = [

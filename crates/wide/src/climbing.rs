@@ -9,10 +9,11 @@ use std::borrow::Cow;
 
 use handloom_diag::Span;
 use handloom_diag::hash::FastMap;
-use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
+use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val, Vals};
 use handloom_ir::types::{Int, Ty};
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::{Cfg, Set};
+use smallvec::smallvec;
 
 use crate::access::reg;
 use crate::pointers::{add, n_reads, put_around};
@@ -165,9 +166,9 @@ impl Change {
         Reg((self.n + self.regs.len() - 1) as u32)
     }
 
-    fn write(&mut self, op: Pure, src: Vec<Val>, span: Span) -> Reg {
+    fn write(&mut self, op: Pure, src: Vals, span: Span) -> Reg {
         let r = self.register(op.results().0);
-        self.made.push(Inst { op: Op::Pure(op), dst: vec![r], src, guarded: false, span });
+        self.made.push(Inst { op: Op::Pure(op), dst: smallvec![r], src, guarded: false, span });
         r
     }
 
@@ -222,9 +223,9 @@ impl Change {
             (Some(n), false) => Val::Imm(n.cast_signed().wrapping_mul(scale).cast_unsigned(), Ty::B64),
             (None, true) => {
                 let factor = Val::Imm(u64::from((scale as i32).cast_unsigned()), Ty::B32);
-                Val::Reg(self.write(Pure::MulWide(Int { ty: Ty::B32, signed: true }), vec![step, factor], span))
+                Val::Reg(self.write(Pure::MulWide(Int { ty: Ty::B32, signed: true }), smallvec![step, factor], span))
             }
-            (None, false) => Val::Reg(self.write(Pure::Mul(Ty::B64), vec![step, by], span)),
+            (None, false) => Val::Reg(self.write(Pure::Mul(Ty::B64), smallvec![step, by], span)),
         };
         self.steps.push(((step, scale), v));
         v
@@ -314,8 +315,8 @@ fn change(s: &Search<'_>, header: usize, body: &Set, known: &Set) -> Option<(Cha
         let own = c.register(Ty::B64);
         c.made.push(Inst {
             op: Op::Pure(Pure::Mov(Ty::B64)),
-            dst: vec![own],
-            src: vec![address_first],
+            dst: smallvec![own],
+            src: smallvec![address_first],
             guarded: false,
             span,
         });

@@ -10,6 +10,7 @@ use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::analysis::cfg::{Cfg, Set};
 use handloom_plan::analysis::n_definitions;
+use smallvec::smallvec;
 
 use crate::asked::reg;
 
@@ -73,7 +74,7 @@ pub(crate) fn firsts_apart<'f>(
             continue;
         }
         let mut comes = Set::new(f.blocks.len());
-        let mut work = cfg.succs[c.inside].clone();
+        let mut work = cfg.succs[c.inside].to_vec();
         while let Some(x) = work.pop() {
             if comes.add(x) {
                 work.extend(&cfg.succs[x]);
@@ -110,7 +111,7 @@ pub(crate) fn firsts_apart<'f>(
 /// Lets an instruction write another register, which is copied to its own.
 pub(crate) fn write_first(f: &mut Function, (b, i): (usize, usize), own: Reg) {
     let insts = &mut f.blocks[b].insts;
-    let (r, span) = (std::mem::replace(&mut insts[i].dst, vec![own]), insts[i].span);
+    let (r, span) = (std::mem::replace(&mut insts[i].dst, smallvec![own]), insts[i].span);
     let op = Op::Pure(Pure::Mov(f.regs[own.idx()]));
-    insts.insert(i + 1, Inst { op, dst: r, src: vec![Val::Reg(own)], guarded: false, span });
+    insts.insert(i + 1, Inst { op, dst: r, src: smallvec![Val::Reg(own)], guarded: false, span });
 }

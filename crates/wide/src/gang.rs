@@ -38,7 +38,7 @@ use crate::asked::reg;
 use crate::emit::*;
 use crate::head::{Going, Table};
 use crate::ops::has_vector_code;
-use crate::table::{arithmetic, constant, has_scalar_code, simple};
+use crate::table::{arithmetic, has_scalar_code, simple};
 use crate::values::is_wide;
 
 /// As [`SIZES`], in pairs of vectors of 256 bits, of which sixteen registers hold few.
@@ -458,10 +458,9 @@ impl Emit<'_> {
         let fits = match inst.op {
             Op::Pure(op) if inst.dst.len() == 1 && !inst.guarded => {
                 if self.is_affine(inst.dst[0]) {
-                    let values: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
                     let is_odd = |v: &Val| reg(v).is_some_and(|r| self.plan.may_hold_odd_nan[r.idx()]);
                     let is_clean = op.facts().takes_loose || !inst.src.iter().any(is_odd);
-                    is_clean && has_scalar_code(op, &values)
+                    is_clean && has_scalar_code(op, &inst.src)
                 } else {
                     has_vector_code(op)
                 }

@@ -28,6 +28,7 @@ use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape;
 use iced_x86::Register;
+use smallvec::SmallVec;
 
 pub(crate) use self::courses::testable;
 use self::courses::{ACROSS, Course, DOWN, Ranks, Steps, courses, tid_steps};
@@ -266,7 +267,7 @@ impl Head {
                 && plan.facts.is_tested(inst)
                 && inst.dst.iter().all(|d| matches!(plan.facts.class[d.idx()], Class::Affine(_)))
             {
-                let args: Vec<_> = inst.src.iter().map(|v| plan.facts.arg(*v)).collect();
+                let args: SmallVec<[_; 3]> = inst.src.iter().map(|v| plan.facts.arg(*v)).collect();
                 if let Some((k, signed)) = shape::pure(op, &args, true).and_then(|r| r.check) {
                     head.checks.push((inst.src[k], signed));
                 }
@@ -549,12 +550,11 @@ impl Head {
             for (i, inst) in block.insts.iter().enumerate() {
                 let is_affine = |d: &Reg| matches!(plan.facts.class[d.idx()], Class::Affine(_));
                 let is_odd = |v: &Val| reg(*v).is_some_and(|r| plan.may_hold_odd_nan[r.idx()]);
-                let values: Vec<Option<u64>> = inst.src.iter().map(|v| crate::table::constant(*v)).collect();
                 let is_guard = self.guards[b].is_some_and(|g| i >= g.from);
                 let by_scalars = match inst.op {
                     Op::Pure(op) => {
                         let is_one = inst.dst.len() == 1 && inst.dst.iter().all(is_affine);
-                        is_one && has_scalar_code(op, &values) && !inst.src.iter().any(is_odd)
+                        is_one && has_scalar_code(op, &inst.src) && !inst.src.iter().any(is_odd)
                     }
                     _ => false,
                 };

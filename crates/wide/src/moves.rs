@@ -78,13 +78,14 @@ fn move_at(plan: &Plan, uses: &Uses, insts: &[Inst], load: usize) -> Option<Move
     let is_zeroed = |(inst, d): (&Inst, &Reg)| {
         inst.op == Op::Pure(Pure::Select(Ty::B32))
             && !inst.guarded
-            && inst.src == [condition, Val::Reg(*d), Val::Imm(0, Ty::B32)]
+            && inst.src[..] == [condition, Val::Reg(*d), Val::Imm(0, Ty::B32)]
             && is_for_one(&inst.dst[0])
     };
     let is_of_both = |guard: Val, outer: Val| {
         let Val::Reg(guard) = guard else { return false };
         plan.origin(guard).is_some_and(|inst| {
-            inst.op == Op::Pure(Pure::And(Ty::P)) && (inst.src == [outer, condition] || inst.src == [condition, outer])
+            inst.op == Op::Pure(Pure::And(Ty::P))
+                && (inst.src[..] == [outer, condition] || inst.src[..] == [condition, outer])
         })
     };
     let loads_where_it_holds = match (first.guard(), last.guard()) {

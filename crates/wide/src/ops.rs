@@ -8,6 +8,7 @@
 use handloom_ir::simt::{FMode, Inst, Op, Pure, Reg};
 use handloom_ir::types::{Float, Int, PrmtMode, Ty};
 use iced_x86::{Code, Register, RoundingControl};
+use smallvec::SmallVec;
 
 use crate::asm::{Out, Rm};
 use crate::emit::*;
@@ -88,7 +89,7 @@ impl Emit<'_> {
     /// A value op whose result varies, or is one vector of a scalar.
     pub(crate) fn vector_op(&mut self, inst: &Inst) {
         let Op::Pure(op) = inst.op else { panic!("{:?} is no value op", inst.op) };
-        let src: Vec<Src> = inst.src.iter().map(|v| self.source_of(op, inst.dst[0], *v)).collect();
+        let src: SmallVec<[Src; 3]> = inst.src.iter().map(|v| self.source_of(op, inst.dst[0], *v)).collect();
         let d = inst.dst[0];
         let ty = self.f.regs[d.idx()];
         if ty == Ty::P {
@@ -117,17 +118,17 @@ impl Emit<'_> {
     /// A value op on predicates alone, if it is one.
     pub(crate) fn logic(&mut self, inst: &Inst, op: Pure) -> bool {
         let d = inst.dst[0];
-        let src: Vec<Src> = inst.src.iter().map(|v| self.src(*v)).collect();
+        let src = |e: &Self, i: usize| e.src(inst.src[i]);
         match op {
-            Pure::Mov(Ty::P) => self.bits(&src[0]),
+            Pure::Mov(Ty::P) => self.bits(&src(self, 0)),
             Pure::Not(Ty::P) => {
-                self.bits(&src[0]);
+                self.bits(&src(self, 0));
                 self.a.op1(Code::Not_rm32, EAX);
             }
             Pure::And(Ty::P) | Pure::Or(Ty::P) | Pure::Xor(Ty::P) => {
-                self.bits(&src[0]);
+                self.bits(&src(self, 0));
                 self.a.op2(Code::Mov_r32_rm32, EDX, EAX);
-                self.bits(&src[1]);
+                self.bits(&src(self, 1));
                 let code = match op {
                     Pure::And(_) => Code::And_r32_rm32,
                     Pure::Or(_) => Code::Or_r32_rm32,
@@ -137,12 +138,12 @@ impl Emit<'_> {
             }
             Pure::Select(Ty::P) => {
                 // `b ^ (p & (a ^ b))`.
-                self.bits(&src[1]);
+                self.bits(&src(self, 1));
                 self.a.op2(Code::Mov_r32_rm32, EDX, EAX);
-                self.bits(&src[2]);
+                self.bits(&src(self, 2));
                 self.a.op2(Code::Mov_r32_rm32, Register::ESI, EAX);
                 self.a.op2(Code::Xor_r32_rm32, EDX, EAX);
-                self.bits(&src[0]);
+                self.bits(&src(self, 0));
                 self.a.op2(Code::And_r32_rm32, EAX, EDX);
                 self.a.op2(Code::Xor_r32_rm32, EAX, Register::ESI);
             }

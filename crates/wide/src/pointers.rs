@@ -13,6 +13,7 @@ use handloom_ir::types::Ty;
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::{Cfg, Set};
 use handloom_plan::analysis::n_definitions;
+use smallvec::smallvec;
 
 use crate::asked::reg;
 use crate::firsts::write_first;
@@ -120,7 +121,7 @@ impl<'f> Loop<'f> {
         let (root, terms) = self.sum(at)?;
         let blocks = self.f.blocks.iter().enumerate().filter(|(b, _)| !self.body.has(*b));
         let mut places = blocks.flat_map(|(b, x)| (0..x.insts.len()).map(move |i| (b, i)));
-        let outside = places.find(|(b, i)| self.f.blocks[*b].insts[*i].dst == [r])?;
+        let outside = places.find(|(b, i)| self.f.blocks[*b].insts[*i].dst[..] == [r])?;
         let first = &self.f.blocks[outside.0].insts[outside.1];
         let is_known = root == r && first.src.iter().chain(&terms).all(|v| self.knows(v));
         // Whoever comes into the loop comes from there.
@@ -321,7 +322,7 @@ fn may_be_sum(inst: &Inst, defs: &[u32]) -> bool {
 }
 
 pub(crate) fn add(to: Reg, a: Val, b: Val, span: handloom_diag::Span) -> Inst {
-    Inst { op: Op::Pure(Pure::Add(Ty::B64)), dst: vec![to], src: vec![a, b], guarded: false, span }
+    Inst { op: Op::Pure(Pure::Add(Ty::B64)), dst: smallvec![to], src: smallvec![a, b], guarded: false, span }
 }
 
 /// The function with pointers of their own for what accesses of loops go by.

@@ -151,7 +151,7 @@ impl<'f> Search<'f> {
     /// The number of turns of a loop, with the instruction that makes the first count.
     pub(crate) fn turns(&self, l: &Counted<'_>, cond: Reg, goes_on: bool) -> Option<(Turns, (usize, usize))> {
         let insts = &self.f.blocks[l.asks].insts;
-        let at = insts.iter().position(|i| i.dst == [cond] && !i.guarded)?;
+        let at = insts.iter().position(|i| i.dst[..] == [cond] && !i.guarded)?;
         let Op::Pure(Pure::ICmp(cmp, Int { ty: Ty::B32 | Ty::B64, signed })) = insts[at].op else { return None };
         if self.defs[cond.idx()] != 1 {
             return None;
@@ -197,7 +197,7 @@ impl<'f> Search<'f> {
             if let Term::Branch { cond: Val::Reg(cond), then, otherwise } = self.f.blocks[b].term
                 && then != otherwise
                 && self.defs[cond.idx()] == 1
-                && let Some(k) = self.f.blocks[b].insts.iter().position(|i| i.dst == [cond] && !i.guarded)
+                && let Some(k) = self.f.blocks[b].insts.iter().position(|i| i.dst[..] == [cond] && !i.guarded)
                 && let Op::Pure(Pure::ICmp(cmp, _)) = self.f.blocks[b].insts[k].op
             {
                 let is_of = |a: Val, c: Val| is_first(a, (b, k)) && c == bound;
@@ -253,8 +253,7 @@ pub(crate) fn added(inst: &Inst) -> Option<Val> {
 /// Whether a loop that was left may be come to again without a block.
 pub(crate) fn comes_again(cfg: &Cfg, (header, body): (usize, &Set), without: usize) -> bool {
     let mut seen = Set::new(cfg.succs.len());
-    let mut work: Vec<usize> = body.iter().flat_map(|b| cfg.succs[b].clone()).collect();
-    work.retain(|b| !body.has(*b));
+    let mut work: Vec<usize> = body.iter().flat_map(|b| &cfg.succs[b]).copied().filter(|b| !body.has(*b)).collect();
     while let Some(b) = work.pop() {
         if b == header {
             return true;

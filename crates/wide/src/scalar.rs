@@ -10,6 +10,7 @@ use handloom_plan::abi::{CtaCtx, Routine, WarpCtx};
 use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
+use smallvec::SmallVec;
 
 use crate::alloc::Place;
 use crate::asm::{Mem, low32};
@@ -52,10 +53,10 @@ impl Emit<'_> {
     /// A value op with an affine result.
     pub(crate) fn scalar_op(&mut self, inst: &Inst, op: Pure) {
         let Some((shape, at)) = self.words(inst.dst[0]) else { return };
-        let constants: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
+        let constants: SmallVec<[Option<u64>; 3]> = inst.src.iter().map(|v| constant(*v)).collect();
         let is_odd = |v: &Val| matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]);
         let clean = op.facts().takes_loose || !inst.src.iter().any(is_odd);
-        let by_gpr = clean && has_scalar_code(op, &constants);
+        let by_gpr = clean && has_scalar_code(op, &inst.src);
         if inst.dst.len() > 1 || !by_gpr && !has_vector_code(op) {
             self.eval(inst, op);
             return;
@@ -82,7 +83,7 @@ impl Emit<'_> {
                 }
             } else {
                 self.in_rax = None;
-                let mut src = Vec::new();
+                let mut src: SmallVec<[_; 3]> = SmallVec::new();
                 for (i, v) in inst.src.iter().enumerate() {
                     src.push(self.given((op, inst.dst[0]), *v, lane, i as u8));
                 }

@@ -4,6 +4,7 @@ use handloom_ir::simt::Inst;
 use handloom_ir::types::Ty;
 use handloom_plan::access::Kind;
 use iced_x86::{Code, Register};
+use smallvec::SmallVec;
 
 use crate::access::Access;
 use crate::alloc::{Place, n_parts};
@@ -20,7 +21,7 @@ fn lanes_of_part(lanes: u32, ty: Ty, q: usize) -> u32 {
 
 impl Emit<'_> {
     /// The parts of a register that hold lanes which do what is being emitted.
-    pub(crate) fn parts_in_use(&self, ty: Ty) -> Vec<usize> {
+    pub(crate) fn parts_in_use(&self, ty: Ty) -> SmallVec<[usize; 4]> {
         let is_idle = |q: usize| matches!(self.going, Some(Going::Known(lanes)) if lanes_of_part(lanes, ty, q) == 0);
         (0..n_parts(ty)).filter(|q| !is_idle(*q)).collect()
     }

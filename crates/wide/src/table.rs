@@ -195,7 +195,7 @@ pub(crate) fn constant(v: Val) -> Option<u64> {
 }
 
 /// Whether an op is a few instructions on general registers.
-pub(crate) fn has_scalar_code(op: Pure, constants: &[Option<u64>]) -> bool {
+pub(crate) fn has_scalar_code(op: Pure, src: &[Val]) -> bool {
     match op {
         Pure::Mov(_)
         | Pure::FromPred(_)
@@ -215,7 +215,7 @@ pub(crate) fn has_scalar_code(op: Pure, constants: &[Option<u64>]) -> bool {
         Pure::Min(int) | Pure::Max(int) => int.ty != Ty::B16,
         Pure::MulWide(int) => int.ty != Ty::B64,
         Pure::ICmp(cmp, _) => !matches!(cmp, Cmp::Num | Cmp::Nan),
-        Pure::Shl(_) | Pure::Shr(_) => constants[1].is_some(),
+        Pure::Shl(_) | Pure::Shr(_) => matches!(src[1], Val::Imm(..)),
         _ => false,
     }
 }

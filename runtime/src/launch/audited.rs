@@ -84,7 +84,7 @@ fn all_inside(ir: &simt::Module, f: &Code, shape: &LaunchShape) -> bool {
             && let SymKind::Shared { offset } | SymKind::DynamicShared { offset } = ir.syms[sym.idx()].kind
         {
             let ty = regs[inst.dst[0].idx()];
-            (inst.op, inst.src) = (Op::Pure(Pure::Mov(ty)), vec![Val::Imm(offset.into(), ty)]);
+            (inst.op, inst.src) = (Op::Pure(Pure::Mov(ty)), [Val::Imm(offset.into(), ty)].as_slice().into());
         }
     }
     let facts = analyse(&placed, shape, 0, false);

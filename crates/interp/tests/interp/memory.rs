@@ -6,6 +6,7 @@ use handloom_interp::atom::atom_value;
 use handloom_ir::simt::*;
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::*;
+use smallvec::smallvec;
 
 #[test]
 fn narrow_loads_are_zero_extended_and_narrow_stores_cut() {
@@ -136,7 +137,7 @@ trait PushGuarded {
 impl PushGuarded for Builder<'_> {
     fn push_inst_guarded(&mut self, op: Op, dst: Vec<Reg>, src: Vec<Val>, guard: Val) {
         self.guard = Some(guard);
-        self.push_guarded(op, dst, src);
+        self.push_guarded(op, dst.into(), src.into());
         self.guard = None;
     }
 }
@@ -232,7 +233,11 @@ fn atomics_of_a_whole_cta_add_up() {
     let old = b.op(Op::Atom { access: add, offset: 0 }, Ty::B32, &[imm64(OUT), imm32(3)]);
     let index = b.add(tid, imm32(1));
     b.out(index, old);
-    b.push(Op::Red { access: AtomAccess { op: AtomOp::Max, ..add }, offset: 512 }, vec![], vec![imm64(OUT), tid]);
+    b.push(
+        Op::Red { access: AtomAccess { op: AtomOp::Max, ..add }, offset: 512 },
+        smallvec![],
+        smallvec![imm64(OUT), tid],
+    );
     let got = words(f, 100, 129);
     assert_eq!(got[0], 300);
     assert_eq!(got[1..101], (0..100).map(|t| 3 * t).collect::<Vec<u32>>());
@@ -247,21 +252,17 @@ fn vector_and_128_bit_atomics() {
     let one = |v: f32| imm32(u64::from(v.to_bits()));
     for _ in 0..2 {
         let d = [b.reg(Ty::B32), b.reg(Ty::B32)];
-        b.push(Op::Atom { access: pair, offset: 8 }, d.to_vec(), vec![imm64(OUT), one(1.5), one(-2.0)]);
+        b.push(Op::Atom { access: pair, offset: 8 }, d[..].into(), smallvec![imm64(OUT), one(1.5), one(-2.0)]);
         b.out(imm32(0), Val::Reg(d[0]));
         b.out(imm32(1), Val::Reg(d[1]));
     }
     let wide = atomic(AtomOp::Cas, ScalarType::B128, StateSpace::Global);
     let d = [b.reg(Ty::B64), b.reg(Ty::B64)];
-    let src = |words: [u64; 4]| [vec![imm64(OUT + 32)], words.map(imm64).to_vec()].concat();
-    b.push(Op::Atom { access: wide, offset: 0 }, d.to_vec(), src([0, 0, 7, 8]));
-    b.push(Op::Atom { access: wide, offset: 0 }, d.to_vec(), src([7, 0, 1, 1]));
+    let src = |words: [u64; 4]| [vec![imm64(OUT + 32)], words.map(imm64).to_vec()].concat().into();
+    b.push(Op::Atom { access: wide, offset: 0 }, d[..].into(), src([0, 0, 7, 8]));
+    b.push(Op::Atom { access: wide, offset: 0 }, d[..].into(), src([7, 0, 1, 1]));
     let exch = AtomAccess { op: AtomOp::Exch, ..wide };
-    b.push(
-        Op::Atom { access: exch, offset: 16 },
-        d.to_vec(),
-        [vec![imm64(OUT + 32)], vec![imm64(5), imm64(6)]].concat(),
-    );
+    b.push(Op::Atom { access: exch, offset: 16 }, d[..].into(), smallvec![imm64(OUT + 32), imm64(5), imm64(6)]);
     let got = words(f, 1, 16);
     assert_eq!(got[..4].iter().map(|v| f32::from_bits(*v)).collect::<Vec<_>>(), [1.5, -2.0, 3.0, -4.0]);
     assert_eq!(got[8..], [7, 0, 8, 0, 5, 0, 6, 0]);
@@ -275,7 +276,7 @@ fn f32_sums_flush_in_global_memory_only() {
         let mut f = entry(1);
         let mut b = at(&mut f, 0);
         let add = atomic(AtomOp::Add, ScalarType::F32, space);
-        b.push(Op::Red { access: add, offset: 0 }, vec![], vec![base, imm32(tiny)]);
+        b.push(Op::Red { access: add, offset: 0 }, smallvec![], smallvec![base, imm32(tiny)]);
         let from = Access::weak(space, 32);
         let v = b.load(from, Addr { base, offset: 0 })[0];
         b.out(imm32(9), v);

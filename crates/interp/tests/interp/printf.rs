@@ -6,6 +6,7 @@ use handloom_interp::{Cta, Status};
 use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
+use smallvec::smallvec;
 
 #[test]
 fn numbers_are_printed_as_c_does() {
@@ -85,7 +86,7 @@ fn calls(builtin: Builtin, words: &[u64], result: i64) -> Function {
     for (i, word) in words.iter().enumerate() {
         b.store(wide, Addr { base, offset: i as i64 * 8 }, &[imm64(*word)]);
     }
-    b.push(Op::Builtin(builtin), vec![], vec![base]);
+    b.push(Op::Builtin(builtin), smallvec![], smallvec![base]);
     let got = b.load(Access::weak(StateSpace::Local, 32), Addr { base, offset: result })[0];
     let tid = b.tid();
     b.out(tid, got);
@@ -141,20 +142,20 @@ fn malloc_gives_memory_and_free_takes_it() {
     let base = b.op(Op::SlotAddr(SlotId(0)), Ty::B64, &[]);
     let wide = Access::weak(StateSpace::Local, 64);
     b.store(wide, Addr { base, offset: 0 }, &[imm64(40)]);
-    b.push(Op::Builtin(Builtin::Malloc), vec![], vec![base]);
+    b.push(Op::Builtin(Builtin::Malloc), smallvec![], smallvec![base]);
     let p = b.load(wide, Addr { base, offset: 8 })[0];
     b.store(Access::weak(StateSpace::Generic, 32), Addr { base: p, offset: 36 }, &[imm32(77)]);
     let got = b.load(Access::weak(StateSpace::Generic, 32), Addr { base: p, offset: 36 })[0];
     b.out(imm32(0), got);
     b.store(wide, Addr { base, offset: 0 }, &[imm64(0)]);
-    b.push(Op::Builtin(Builtin::Free), vec![], vec![base]);
+    b.push(Op::Builtin(Builtin::Free), smallvec![], smallvec![base]);
     b.store(wide, Addr { base, offset: 0 }, &[p]);
-    b.push(Op::Builtin(Builtin::Free), vec![], vec![base]);
+    b.push(Op::Builtin(Builtin::Free), smallvec![], smallvec![base]);
     let module = module(vec![f.clone()]);
     let (status, mem) = drive(&module, env([1, 1, 1]));
     assert_eq!(status, Status::Done);
     assert_eq!(mem.words(OUT, 1), [77]);
     let mut b = at(&mut f, 0);
-    b.push(Op::Builtin(Builtin::Free), vec![], vec![base]);
+    b.push(Op::Builtin(Builtin::Free), smallvec![], smallvec![base]);
     assert_eq!(trap(f, 1).kind, TrapKind::OutOfBounds);
 }

@@ -5,6 +5,7 @@ use handloom_interp::Status;
 use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
+use smallvec::smallvec;
 
 const MODES: [ShflMode; 4] = [ShflMode::Up, ShflMode::Down, ShflMode::Bfly, ShflMode::Idx];
 
@@ -79,7 +80,7 @@ fn apply(op: Op, types: &[Ty], src: impl FnOnce(&mut Builder<'_>, Val) -> Vec<Va
     let tid = b.tid();
     let src = src(&mut b, tid);
     let dst: Vec<Reg> = types.iter().map(|t| b.reg(*t)).collect();
-    b.push(op, dst.clone(), src);
+    b.push(op, dst.clone().into(), src.into());
     end(&mut f, 0, jump(1));
     let mut b = at(&mut f, 1);
     for (i, (d, ty)) in dst.into_iter().zip(types).enumerate() {
@@ -172,7 +173,7 @@ fn two_arms(masks: [u64; 2]) -> Function {
     end(&mut f, 0, branch(low, 1, 2));
     for (arm, mask) in [1, 2].into_iter().zip(masks) {
         let mut b = at(&mut f, arm);
-        b.push(Op::Shfl(ShflMode::Bfly), vec![d, p], vec![value, imm32(8), imm32(0x1f), imm32(mask)]);
+        b.push(Op::Shfl(ShflMode::Bfly), smallvec![d, p], smallvec![value, imm32(8), imm32(0x1f), imm32(mask)]);
         end(&mut f, arm, jump(3));
     }
     let mut b = at(&mut f, 3);
@@ -253,7 +254,7 @@ fn bar_warp_orders_lanes() {
     b.store(word, cell, &[imm32(42)]);
     end(&mut f, 1, jump(2));
     let mut b = at(&mut f, 2);
-    b.push(Op::BarWarp, vec![], vec![imm32(u64::MAX)]);
+    b.push(Op::BarWarp, smallvec![], smallvec![imm32(u64::MAX)]);
     end(&mut f, 2, jump(3));
     let mut b = at(&mut f, 3);
     let v = b.load(word, cell)[0];

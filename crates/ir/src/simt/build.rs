@@ -1,6 +1,7 @@
 //! The builder: what instruction records use to say what they mean.
 
 use handloom_diag::Span;
+use smallvec::smallvec;
 
 use crate::types::*;
 
@@ -43,12 +44,12 @@ impl Builder<'_> {
     }
 
     /// Appends an instruction.
-    pub fn push(&mut self, op: Op, dst: Vec<Reg>, src: Vec<Val>) {
+    pub fn push(&mut self, op: Op, dst: Regs, src: Vals) {
         self.push_inst(Inst { op, dst, src, guarded: false, span: self.span });
     }
 
     /// Appends an instruction that takes the current guard.
-    pub fn push_guarded(&mut self, op: Op, dst: Vec<Reg>, mut src: Vec<Val>) {
+    pub fn push_guarded(&mut self, op: Op, dst: Regs, mut src: Vals) {
         let guarded = self.guard.is_some();
         src.extend(self.guard);
         self.push_inst(Inst { op, dst, src, guarded, span: self.span });
@@ -61,7 +62,7 @@ impl Builder<'_> {
     /// A value op with one result of type `ty`.
     pub fn pure(&mut self, op: Pure, ty: Ty, src: &[Val]) -> Val {
         let d = self.reg(ty);
-        self.push(Op::Pure(op), vec![d], src.to_vec());
+        self.push(Op::Pure(op), smallvec![d], src.into());
         Val::Reg(d)
     }
 
@@ -73,7 +74,7 @@ impl Builder<'_> {
     /// `a` into an existing register.
     pub fn copy(&mut self, to: Reg, a: Val) {
         let ty = self.func.regs[to.idx()];
-        self.push(Op::Pure(Pure::Mov(ty)), vec![to], vec![a]);
+        self.push(Op::Pure(Pure::Mov(ty)), smallvec![to], smallvec![a]);
     }
 
     /// Type of a value.
@@ -147,22 +148,22 @@ impl Builder<'_> {
     }
 
     /// A load of `access.count` elements.
-    pub fn load(&mut self, access: Access, addr: Addr) -> Vec<Val> {
+    pub fn load(&mut self, access: Access, addr: Addr) -> Vals {
         let ty = match access.bits {
             8 | 16 => Ty::B16,
             32 => Ty::B32,
             _ => Ty::B64,
         };
-        let dst: Vec<Reg> = (0..access.count).map(|_| self.reg(ty)).collect();
-        self.push_guarded(Op::Load { access, offset: addr.offset }, dst.clone(), vec![addr.base]);
+        let dst: Regs = (0..access.count).map(|_| self.reg(ty)).collect();
+        self.push_guarded(Op::Load { access, offset: addr.offset }, dst.clone(), smallvec![addr.base]);
         dst.into_iter().map(Val::Reg).collect()
     }
 
     /// A store of `access.count` elements.
     pub fn store(&mut self, access: Access, addr: Addr, values: &[Val]) {
-        let mut src = vec![addr.base];
+        let mut src: Vals = smallvec![addr.base];
         src.extend_from_slice(values);
-        self.push_guarded(Op::Store { access, offset: addr.offset }, vec![], src);
+        self.push_guarded(Op::Store { access, offset: addr.offset }, smallvec![], src);
     }
 
     /// The carry flag, as a predicate register.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use handloom_diag::Span;
 use serde::{Deserialize, Serialize};
+use smallvec::{SmallVec, smallvec};
 
 use crate::trap::TrapKind;
 use crate::types::{Sreg, Ty};
@@ -23,15 +24,21 @@ pub enum Val {
     Imm(u64, Ty),
 }
 
+/// Registers of an instruction: one or two as a rule, which need no memory of their own.
+pub type Regs = SmallVec<[Reg; 2]>;
+
+/// Sources of an instruction: three and fewer as a rule, which need no memory of their own.
+pub type Vals = SmallVec<[Val; 3]>;
+
 /// One instruction.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Inst {
     /// What it does.
     pub op: Op,
     /// Results. A result that nobody wants is a fresh register.
-    pub dst: Vec<Reg>,
+    pub dst: Regs,
     /// Sources, in the order of the op's comment.
-    pub src: Vec<Val>,
+    pub src: Vals,
     /// Whether the last source is a guard.
     pub guarded: bool,
     /// The PTX statement.
@@ -139,13 +146,13 @@ pub enum Term {
 
 impl Term {
     /// The blocks that lanes may go to.
-    pub fn successors(&self) -> Vec<BlockId> {
+    pub fn successors(&self) -> SmallVec<[BlockId; 2]> {
         match self {
-            Term::Jump(b) => vec![*b],
-            Term::Branch { then, otherwise, .. } => vec![*then, *otherwise],
-            Term::Switch { targets, .. } => targets.clone(),
-            Term::Ret | Term::Exit | Term::Trap(_) => vec![],
-            Term::Barrier { next, .. } | Term::Call { next, .. } | Term::Yield { next } => vec![*next],
+            Term::Jump(b) => smallvec![*b],
+            Term::Branch { then, otherwise, .. } => smallvec![*then, *otherwise],
+            Term::Switch { targets, .. } => targets.as_slice().into(),
+            Term::Ret | Term::Exit | Term::Trap(_) => smallvec![],
+            Term::Barrier { next, .. } | Term::Call { next, .. } | Term::Yield { next } => smallvec![*next],
         }
     }
 

@@ -59,6 +59,7 @@ impl Module {
 #[cfg(test)]
 mod tests {
     use handloom_diag::Span;
+    use smallvec::smallvec;
 
     use super::super::{Block, BlockId, Inst, Reg, SlotId, SymId, Symbol};
     use super::*;
@@ -95,7 +96,13 @@ mod tests {
             func(&[direct(4)], false),
             func(&[], false),
         ];
-        let take = Inst { op: Op::SymAddr(SymId(0)), dst: vec![Reg(0)], src: vec![], guarded: false, span: Span::NONE };
+        let take = Inst {
+            op: Op::SymAddr(SymId(0)),
+            dst: smallvec![Reg(0)],
+            src: smallvec![],
+            guarded: false,
+            span: Span::NONE,
+        };
         funcs[0].blocks[0].insts.push(take);
         let symbol = Symbol {
             name: "f".into(),

@@ -333,7 +333,7 @@ mod tests {
 
     fn inst(op: Op, dst: &[u32], src: &[Val]) -> Inst {
         let dst = dst.iter().map(|r| Reg(*r)).collect();
-        Inst { op, dst, src: src.to_vec(), guarded: false, span: Span::NONE }
+        Inst { op, dst, src: src.into(), guarded: false, span: Span::NONE }
     }
 
     const V0: Val = Val::Reg(Reg(0));

@@ -5,6 +5,7 @@
 use handloom_ir::simt::{Op, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{StateSpace, Ty};
+use smallvec::smallvec;
 
 use super::memory::*;
 use crate::form::*;
@@ -65,7 +66,7 @@ fn convert(x: &mut Cx<'_, '_>, to_space: bool) {
     let a = x.src(0);
     let wide = x.b.ext(a, narrow.bits(), false, Ty::B64);
     let d = x.b.reg(Ty::B64);
-    x.b.push(op, vec![d], vec![wide]);
+    x.b.push(op, smallvec![d], smallvec![wide]);
     let result = if narrow == Ty::B64 { Val::Reg(d) } else { x.b.half(Val::Reg(d), false) };
     x.set(result);
 }

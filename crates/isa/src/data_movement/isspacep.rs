@@ -2,6 +2,7 @@
 
 use handloom_ir::simt::{Op, Val};
 use handloom_ir::types::{ScalarType, Ty};
+use smallvec::smallvec;
 
 use super::cvta::SPACES;
 use crate::form::*;
@@ -23,7 +24,7 @@ pub const ISSPACEP: Form = Form {
         let bits = x.b.ty(a).bits();
         let wide = x.b.ext(a, bits, false, Ty::B64);
         let p = x.b.reg(Ty::P);
-        x.b.push(Op::IsSpace(x.u.space(Role::Space)), vec![p], vec![wide]);
+        x.b.push(Op::IsSpace(x.u.space(Role::Space)), smallvec![p], smallvec![wide]);
         x.set(Val::Reg(p));
     }),
 };

@@ -4,6 +4,7 @@
 //! 16 bits are zero-extended `B16` values; the operand rules extend them to the register.
 
 use handloom_ir::types::{Order, Scope, StateSpace};
+use smallvec::smallvec;
 
 use super::memory::*;
 use crate::form::*;
@@ -127,7 +128,7 @@ pub const LD_MMIO: Form = Form {
         load(x, Order::Mmio, Scope::Sys);
         if x.u.order(Role::Order) == Some(Order::Acquire) {
             let fence = handloom_ir::simt::Op::Fence { order: Order::Acquire, scope: Scope::Sys };
-            x.b.push(fence, vec![], vec![]);
+            x.b.push(fence, smallvec![], smallvec![]);
         }
     }),
     ..LD_WEAK

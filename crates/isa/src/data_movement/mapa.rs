@@ -6,6 +6,7 @@
 use handloom_ir::simt::{Builder, Op, Pure, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{CLUSTER_STRIDE, Cmp, Int, Sreg, StateSpace, Ty};
+use smallvec::smallvec;
 
 use super::memory::*;
 use crate::form::*;
@@ -57,7 +58,7 @@ pub fn rank_of(b: &mut Builder<'_>, address: Val) -> Val {
     let other = b.sub(part, one);
     // Below the first rank lies the own cta.
     let own = b.reg(Ty::B32);
-    b.push(Op::Sreg(Sreg::ClusterCtarank), vec![own], vec![]);
+    b.push(Op::Sreg(Sreg::ClusterCtarank), smallvec![own], smallvec![]);
     let is_own = b.pure(Pure::ICmp(Cmp::Lt, Int::U32), Ty::P, &[part, one]);
     b.select(is_own, Val::Reg(own), other)
 }
@@ -72,6 +73,6 @@ pub(super) fn cluster_offset(x: &mut Cx<'_, '_>) -> Val {
 
 fn convert(x: &mut Cx<'_, '_>, a: Val, to_space: bool) -> Val {
     let d = x.b.reg(Ty::B64);
-    x.b.push(Op::Cvta { space: StateSpace::SharedCluster, to_space }, vec![d], vec![a]);
+    x.b.push(Op::Cvta { space: StateSpace::SharedCluster, to_space }, smallvec![d], smallvec![a]);
     Val::Reg(d)
 }

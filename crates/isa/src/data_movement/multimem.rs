@@ -6,6 +6,7 @@
 use handloom_ir::simt::{Access, AtomAccess, Op};
 use handloom_ir::types::ScalarType::{self, *};
 use handloom_ir::types::{AtomOp, Order, Scope, StateSpace};
+use smallvec::smallvec;
 
 use super::cp_async_bulk::{ADD_NOFTZ, BULK_REDUCE, HALVES, REDUCED, REDUCTIONS, copy};
 use super::memory::*;
@@ -158,7 +159,7 @@ pub const MULTIMEM_RED: Form = Form {
         let address = x.addr(0);
         let mut src = vec![address.base];
         src.extend(x.srcs(1));
-        x.b.push_guarded(Op::Red { access, offset: address.offset }, vec![], src);
+        x.b.push_guarded(Op::Red { access, offset: address.offset }, smallvec![], src.into());
     }),
     ..LD_REDUCE
 };

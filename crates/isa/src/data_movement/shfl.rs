@@ -3,6 +3,7 @@
 use handloom_ir::simt::{Op, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{ShflMode, Ty};
+use smallvec::smallvec;
 
 use crate::form::*;
 use crate::target::Needs;
@@ -61,8 +62,8 @@ fn shuffle(x: &mut Cx<'_, '_>, membermask: Val) {
         panic!("record of shfl without a mode");
     };
     let (value, in_range) = (x.b.reg(Ty::B32), x.b.reg(Ty::P));
-    let src = vec![x.src(0), x.src(1), x.src(2), membermask];
-    x.b.push(Op::Shfl(mode), vec![value, in_range], src);
+    let src = smallvec![x.src(0), x.src(1), x.src(2), membermask];
+    x.b.push(Op::Shfl(mode), smallvec![value, in_range], src);
     x.set_at(0, 0, Val::Reg(value));
     x.set_at(0, 1, Val::Reg(in_range));
 }
@@ -70,7 +71,7 @@ fn shuffle(x: &mut Cx<'_, '_>, membermask: Val) {
 /// The lanes that execute the instruction, for forms without a member mask.
 pub fn active_lanes(x: &mut Cx<'_, '_>) -> Val {
     let mask = x.b.reg(Ty::B32);
-    x.b.push(Op::Activemask, vec![mask], vec![]);
+    x.b.push(Op::Activemask, smallvec![mask], smallvec![]);
     Val::Reg(mask)
 }
 

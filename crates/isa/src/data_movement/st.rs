@@ -4,6 +4,7 @@
 
 use handloom_ir::simt::Op;
 use handloom_ir::types::{Order, Scope, StateSpace};
+use smallvec::smallvec;
 
 use super::memory::*;
 use crate::form::*;
@@ -132,7 +133,7 @@ pub const ST_MMIO: Form = Form {
     legal: |u| check_mmio(u, 2),
     semantics: Semantics::Build(|x| {
         if x.u.order(Role::Order) == Some(Order::Release) {
-            x.b.push(Op::Fence { order: Order::Release, scope: Scope::Sys }, vec![], vec![]);
+            x.b.push(Op::Fence { order: Order::Release, scope: Scope::Sys }, smallvec![], smallvec![]);
         }
         store(x, Order::Mmio, Scope::Sys);
     }),

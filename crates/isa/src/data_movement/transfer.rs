@@ -2,6 +2,7 @@
 
 use handloom_ir::simt::{Begun, Op, Transfer, Val, Wait};
 use handloom_ir::types::{StateSpace, Ty};
+use smallvec::smallvec;
 
 use crate::form::*;
 
@@ -28,7 +29,7 @@ pub fn shared_address_of(x: &mut Cx<'_, '_>, i: usize) -> Val {
         return address;
     }
     let generic = x.b.reg(Ty::B64);
-    x.b.push(Op::Cvta { space: StateSpace::Shared, to_space: false }, vec![generic], vec![address]);
+    x.b.push(Op::Cvta { space: StateSpace::Shared, to_space: false }, smallvec![generic], smallvec![address]);
     Val::Reg(generic)
 }
 
@@ -46,7 +47,7 @@ pub fn word_of(x: &mut Cx<'_, '_>, i: usize) -> Val {
 
 /// A transfer.
 pub fn transfer(x: &mut Cx<'_, '_>, op: Transfer, src: Vec<Val>) {
-    x.b.push_guarded(Op::Transfer(op), vec![], src);
+    x.b.push_guarded(Op::Transfer(op), smallvec![], src.into());
 }
 
 /// What the thread has begun is a group.

@@ -14,6 +14,7 @@
 use handloom_ir::simt::{Access, Addr, Addresses, Lines, MatrixOp, Op, Pure, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{Int, Sreg, Ty};
+use smallvec::smallvec;
 
 use crate::data_movement::memory::{SHARED, SHARED_CTA, space};
 use crate::form::*;
@@ -214,7 +215,7 @@ fn places(x: &mut Cx<'_, '_>, lines: Lines) -> Vec<Addr> {
 /// `%laneid / 4` and `%laneid % 4`.
 pub(crate) fn group_and_lane(x: &mut Cx<'_, '_>) -> (Val, Val) {
     let lane = x.b.reg(Ty::B32);
-    x.b.push(Op::Sreg(Sreg::Laneid), vec![lane], vec![]);
+    x.b.push(Op::Sreg(Sreg::Laneid), smallvec![lane], smallvec![]);
     let g = x.b.pure(Pure::Shr(Int::U32), Ty::B32, &[Val::Reg(lane), Val::Imm(2, Ty::B32)]);
     (g, x.b.and(Val::Reg(lane), Val::Imm(3, Ty::B32)))
 }
@@ -274,6 +275,6 @@ fn access(u: &Use, bits: u8) -> Access {
 pub(crate) fn warp_op(x: &mut Cx<'_, '_>, op: MatrixOp, mut src: Vec<Val>) -> Vec<Val> {
     src.push(Val::Imm(0xffff_ffff, Ty::B32));
     let dst: Vec<_> = op.results().into_iter().map(|ty| x.b.reg(ty)).collect();
-    x.b.push(Op::Matrix(op), dst.clone(), src);
+    x.b.push(Op::Matrix(op), dst.clone().into(), src.into());
     dst.into_iter().map(Val::Reg).collect()
 }

@@ -2,6 +2,7 @@
 
 use handloom_ir::simt::Op;
 use handloom_ir::types::ScalarType::U32;
+use smallvec::smallvec;
 
 use crate::form::*;
 use crate::target::Needs;
@@ -19,6 +20,6 @@ pub const NANOSLEEP: Form = Form {
     legal: always,
     semantics: Semantics::Build(|x| {
         let t = x.src(0);
-        x.b.push(Op::Nanosleep, vec![], vec![t]);
+        x.b.push(Op::Nanosleep, smallvec![], smallvec![t]);
     }),
 };

@@ -5,6 +5,7 @@
 use handloom_ir::simt::{Op, StackOp, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::Ty;
+use smallvec::smallvec;
 
 use crate::form::*;
 use crate::target::Needs;
@@ -38,7 +39,7 @@ pub const ALLOCA: Form = Form {
         let size = x.b.ext(size, bits, false, Ty::B64);
         let d = x.b.reg(Ty::B64);
         let align = written.max(LEAST_ALIGN);
-        x.b.push(Op::Stack(StackOp::Alloca { align }), vec![d], vec![size]);
+        x.b.push(Op::Stack(StackOp::Alloca { align }), smallvec![d], smallvec![size]);
         set_address(x, d);
     }),
 };
@@ -74,14 +75,14 @@ pub const STACKRESTORE: Form = Form {
             let distance = x.b.ext(distance, 32, true, Ty::B64);
             x.b.add(now, distance)
         };
-        x.b.push(Op::Stack(StackOp::Restore), vec![], vec![whole]);
+        x.b.push(Op::Stack(StackOp::Restore), smallvec![], smallvec![whole]);
     }),
     ..ALLOCA
 };
 
 fn save(x: &mut Cx<'_, '_>) -> handloom_ir::simt::Reg {
     let d = x.b.reg(Ty::B64);
-    x.b.push(Op::Stack(StackOp::Save), vec![d], vec![]);
+    x.b.push(Op::Stack(StackOp::Save), smallvec![d], smallvec![]);
     d
 }
 

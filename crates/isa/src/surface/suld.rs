@@ -5,6 +5,7 @@ use handloom_ir::simt::build::Addr;
 use handloom_ir::simt::{Access, AtomAccess, ImageOp, Op, OutOfRange, Surface, Unit, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{AtomOp, Order, Scope, StateSpace, Ty};
+use smallvec::smallvec;
 
 use crate::form::*;
 use crate::target::{Needs, TargetGate};
@@ -170,7 +171,7 @@ fn sources(x: &mut Cx<'_, '_>) -> Vec<Val> {
 fn place(x: &mut Cx<'_, '_>, at: Surface) -> (Addr, Option<Val>, Val) {
     let src = sources(x);
     let [address, inside, signed] = [Ty::B64, Ty::P, Ty::P].map(|ty| x.b.reg(ty));
-    x.b.push(Op::Image(ImageOp::Place(at)), vec![address, inside, signed], src);
+    x.b.push(Op::Image(ImageOp::Place(at)), smallvec![address, inside, signed], src.into());
     let inside = (at.outside != OutOfRange::Trap).then_some(Val::Reg(inside));
     (Addr { base: Val::Reg(address), offset: 0 }, inside, Val::Reg(signed))
 }
@@ -212,7 +213,7 @@ fn store_formatted(x: &mut Cx<'_, '_>) {
     let values = x.srcs(1);
     let count = u8::try_from(values.len()).expect("bug: a vector of more than 255 elements");
     src.extend(values);
-    x.b.push(Op::Image(ImageOp::Store { at, count }), vec![], src);
+    x.b.push(Op::Image(ImageOp::Store { at, count }), smallvec![], src.into());
 }
 
 /// A reduction. One that depends on the sign, of bits, goes by what the elements of the surface are.
@@ -241,7 +242,7 @@ fn reduce(x: &mut Cx<'_, '_>, unit: Unit) {
         let (order, scope) = (Order::Relaxed, Scope::Gpu);
         let access = AtomAccess { op, ty, space: StateSpace::Global, order, scope, count: 1 };
         x.b.guard = guard;
-        x.b.push_guarded(Op::Red { access, offset: address.offset }, vec![], vec![address.base, value]);
+        x.b.push_guarded(Op::Red { access, offset: address.offset }, smallvec![], smallvec![address.base, value]);
     }
     x.b.guard = None;
 }

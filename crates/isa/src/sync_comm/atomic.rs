@@ -3,6 +3,7 @@
 use handloom_ir::simt::{AtomAccess, Op, Reg, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{AtomOp, Order, Scope, StateSpace};
+use smallvec::smallvec;
 
 use crate::data_movement::memory::{
     CACHE_HINT, GLOBAL, SHARED, SHARED_CLUSTER, SHARED_CTA, check_named_space, check_policy, is_global, refuse, space,
@@ -170,7 +171,7 @@ pub fn atom(x: &mut Cx<'_, '_>) {
     let src = sources(x, if op == AtomOp::Cas { 2 } else { 1 });
     let dst: Vec<Reg> = (0..n_results).map(|_| x.b.reg(access.ty.ty())).collect();
     let offset = x.addr(0).offset;
-    x.b.push_guarded(Op::Atom { access, offset }, dst.clone(), src);
+    x.b.push_guarded(Op::Atom { access, offset }, dst.clone().into(), src.into());
     for (j, d) in dst.into_iter().enumerate() {
         x.set_at(0, j, Val::Reg(d));
     }
@@ -181,5 +182,5 @@ pub fn red(x: &mut Cx<'_, '_>) {
     let access = access(x.u, operation(x.u));
     let src = sources(x, 1);
     let offset = x.addr(0).offset;
-    x.b.push_guarded(Op::Red { access, offset }, vec![], src);
+    x.b.push_guarded(Op::Red { access, offset }, smallvec![], src.into());
 }

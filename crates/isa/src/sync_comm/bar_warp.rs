@@ -2,6 +2,7 @@
 
 use handloom_ir::simt::Op;
 use handloom_ir::types::ScalarType::U32;
+use smallvec::smallvec;
 
 use crate::form::*;
 use crate::target::Needs;
@@ -19,6 +20,6 @@ pub const BAR_WARP_SYNC: Form = Form {
     legal: always,
     semantics: Semantics::Warp(|x| {
         let membermask = x.src(0);
-        x.b.push(Op::BarWarp, vec![], vec![membermask]);
+        x.b.push(Op::BarWarp, smallvec![], smallvec![membermask]);
     }),
 };

@@ -3,6 +3,7 @@
 use handloom_ir::simt::{Op, Val};
 use handloom_ir::types::ScalarType::U32;
 use handloom_ir::types::Ty;
+use smallvec::smallvec;
 
 use crate::form::*;
 use crate::target::Needs;
@@ -21,7 +22,7 @@ pub const ELECT: Form = Form {
     semantics: Semantics::Warp(|x| {
         let (leader, is_leader) = (x.b.reg(Ty::B32), x.b.reg(Ty::P));
         let membermask = x.src(0);
-        x.b.push(Op::Elect, vec![leader, is_leader], vec![membermask]);
+        x.b.push(Op::Elect, smallvec![leader, is_leader], smallvec![membermask]);
         x.set_at(0, 0, Val::Reg(leader));
         x.set_at(0, 1, Val::Reg(is_leader));
     }),

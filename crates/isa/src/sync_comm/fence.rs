@@ -8,6 +8,7 @@
 use handloom_ir::simt::{Op, ProxyFence, Transfer, Val};
 use handloom_ir::types::ScalarType::B32;
 use handloom_ir::types::{Order, Scope, StateSpace, Ty};
+use smallvec::smallvec;
 
 use crate::data_movement::memory::{GLOBAL, SCOPES, SHARED_CLUSTER, SHARED_CTA};
 use crate::data_movement::transfer::{address_of, transfer};
@@ -161,7 +162,7 @@ pub const FENCE_PROXY_ASYNC_RELEASE: Form = Form {
 
 /// Builds a fence. A guard does not matter: a fence of a lane that is off orders more than asked, which is sound.
 pub fn fence(x: &mut Cx<'_, '_>, order: Order, scope: Scope) {
-    x.b.push(Op::Fence { order, scope }, vec![], vec![]);
+    x.b.push(Op::Fence { order, scope }, smallvec![], smallvec![]);
 }
 
 /// Says that accesses through different proxies are ordered.

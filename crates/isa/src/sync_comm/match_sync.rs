@@ -3,6 +3,7 @@
 use handloom_ir::simt::{Op, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::Ty;
+use smallvec::smallvec;
 
 use crate::form::*;
 use crate::target::Needs;
@@ -20,8 +21,8 @@ pub const MATCH_ANY: Form = Form {
     legal: always,
     semantics: Semantics::Warp(|x| {
         let mask = x.b.reg(Ty::B32);
-        let (op, src) = (Op::Match { ty: x.u.ty(Role::Type).ty(), all: false }, vec![x.src(0), x.src(1)]);
-        x.b.push(op, vec![mask], src);
+        let (op, src) = (Op::Match { ty: x.u.ty(Role::Type).ty(), all: false }, smallvec![x.src(0), x.src(1)]);
+        x.b.push(op, smallvec![mask], src);
         x.set(Val::Reg(mask));
     }),
 };
@@ -32,8 +33,8 @@ pub const MATCH_ALL: Form = Form {
     dst: &[operand("d", Kind::RegPredPair, Is::Fixed(U32))],
     semantics: Semantics::Warp(|x| {
         let (mask, same) = (x.b.reg(Ty::B32), x.b.reg(Ty::P));
-        let (op, src) = (Op::Match { ty: x.u.ty(Role::Type).ty(), all: true }, vec![x.src(0), x.src(1)]);
-        x.b.push(op, vec![mask, same], src);
+        let (op, src) = (Op::Match { ty: x.u.ty(Role::Type).ty(), all: true }, smallvec![x.src(0), x.src(1)]);
+        x.b.push(op, smallvec![mask, same], src);
         x.set_at(0, 0, Val::Reg(mask));
         x.set_at(0, 1, Val::Reg(same));
     }),

@@ -6,6 +6,7 @@ use handloom_ir::mbarrier::{BYTES_BIT, COUNT_BITS, PENDING, PHASE_BIT};
 use handloom_ir::simt::{Access, AtomAccess, Op, Pure, Transfer, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{AtomOp, Order, Scope, StateSpace, Ty};
+use smallvec::smallvec;
 
 use crate::data_movement::memory::*;
 use crate::data_movement::transfer::{shared_address_of, shared_space, transfer};
@@ -282,11 +283,11 @@ pub(crate) fn step(x: &mut Cx<'_, '_>, delta: Val) {
     let access = AtomAccess { op: AtomOp::Step, ty: B64, space, order, scope, count: 1 };
     let address = x.addr(0);
     if !x.wants(0, 0) {
-        x.b.push_guarded(Op::Red { access, offset: address.offset }, vec![], vec![address.base, delta]);
+        x.b.push_guarded(Op::Red { access, offset: address.offset }, smallvec![], smallvec![address.base, delta]);
         return;
     }
     let state = x.b.reg(Ty::B64);
-    x.b.push_guarded(Op::Atom { access, offset: address.offset }, vec![state], vec![address.base, delta]);
+    x.b.push_guarded(Op::Atom { access, offset: address.offset }, smallvec![state], smallvec![address.base, delta]);
     x.set(Val::Reg(state));
 }
 

@@ -3,6 +3,7 @@
 use handloom_ir::simt::{AtomAccess, Op, Transfer, Values};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{AtomOp, Order, Scope, StateSpace};
+use smallvec::smallvec;
 
 use super::atomic::operation;
 use crate::data_movement::memory::*;
@@ -96,7 +97,7 @@ pub const RED_ASYNC_RELEASE: Form = Form {
         };
         let address = x.addr(0);
         let value = x.src(1);
-        x.b.push_guarded(Op::Red { access, offset: address.offset }, vec![], vec![address.base, value]);
+        x.b.push_guarded(Op::Red { access, offset: address.offset }, smallvec![], smallvec![address.base, value]);
     }),
     ..RED_ASYNC_INC
 };

@@ -3,6 +3,7 @@
 use handloom_ir::simt::{Op, Pure, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{AtomOp, Cmp, Int, Ty};
+use smallvec::smallvec;
 
 use crate::form::*;
 use crate::target::TargetGate::{Arch, AtLeast, Family};
@@ -73,7 +74,7 @@ fn reduce(x: &mut Cx<'_, '_>) {
 fn redux(x: &mut Cx<'_, '_>, signed: bool, value: Val) -> Val {
     let (op, membermask) = (operation(x.u), x.src(1));
     let result = x.b.reg(Ty::B32);
-    x.b.push(Op::Redux { op, signed }, vec![result], vec![value, membermask]);
+    x.b.push(Op::Redux { op, signed }, smallvec![result], smallvec![value, membermask]);
     Val::Reg(result)
 }
 

@@ -3,6 +3,7 @@
 use handloom_ir::simt::{Bytes, Mask, Op, Transfer, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{StateSpace, Ty};
+use smallvec::smallvec;
 
 use crate::data_movement::memory::*;
 use crate::data_movement::transfer::*;
@@ -24,12 +25,12 @@ pub const CP_FENCEPROXY: Form = Form {
     semantics: Semantics::Warp(|x| {
         // What any lane wrote before is copied, and what is copied is there for all lanes.
         let all = Val::Imm(0xffff_ffff, Ty::B32);
-        x.b.push(Op::BarWarp, vec![], vec![all]);
+        x.b.push(Op::BarWarp, smallvec![], smallvec![all]);
         let src = vec![address_of(x, 0), address_of(x, 1), Val::Imm(SIZE, Ty::B32)];
         let copy =
             Bytes { to: StateSpace::Global, from: StateSpace::Shared, reduce: None, mask: Mask::None, now: true };
         transfer(x, Transfer::Bytes(copy), src);
-        x.b.push(Op::BarWarp, vec![], vec![all]);
+        x.b.push(Op::BarWarp, smallvec![], smallvec![all]);
     }),
     ..UNSUPPORTED_FORM
 };

@@ -3,6 +3,7 @@
 use handloom_ir::simt::{Op, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{Ty, VoteMode};
+use smallvec::smallvec;
 
 use crate::data_movement::shfl::{active_lanes, legacy};
 use crate::form::*;
@@ -68,6 +69,6 @@ fn vote(x: &mut Cx<'_, '_>, membermask: Val) {
     };
     let result = x.b.reg(if mode == VoteMode::Ballot { Ty::B32 } else { Ty::P });
     let a = x.src(0);
-    x.b.push(Op::Vote(mode), vec![result], vec![a, membermask]);
+    x.b.push(Op::Vote(mode), smallvec![result], smallvec![a, membermask]);
     x.set(Val::Reg(result));
 }

@@ -8,6 +8,7 @@ use handloom_ir::simt::tensor::{
 use handloom_ir::simt::{Access, Op, Pure, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{Float, Int, Ty};
+use smallvec::smallvec;
 
 use crate::data_movement::memory::space;
 use crate::data_movement::transfer::{shared_address_of, shared_space};
@@ -26,7 +27,7 @@ fn address(x: &mut Cx<'_, '_>, i: usize) -> Val {
 
 fn ops(x: &mut Cx<'_, '_>, op: TensorOp, src: Vec<Val>) -> Vec<Val> {
     let dst: Vec<_> = op.results().into_iter().map(|ty| x.b.reg(ty)).collect();
-    x.b.push(Op::Tensor(op), dst.clone(), src);
+    x.b.push(Op::Tensor(op), dst.clone().into(), src.into());
     dst.into_iter().map(Val::Reg).collect()
 }
 
@@ -36,7 +37,7 @@ fn is_pair(u: &Use) -> bool {
 
 /// What is done once for a warp is done when its lanes are together.
 fn together(x: &mut Cx<'_, '_>) {
-    x.b.push(Op::BarWarp, vec![], vec![Val::Imm(0xffff_ffff, Ty::B32)]);
+    x.b.push(Op::BarWarp, smallvec![], smallvec![Val::Imm(0xffff_ffff, Ty::B32)]);
 }
 
 pub(super) fn alloc(x: &mut Cx<'_, '_>) -> Val {

@@ -237,7 +237,7 @@ fn look(x: &mut Cx<'_, '_>, lod: Lod, gather: Option<u8>) {
     }
     src.extend(words);
     let dst: Vec<Reg> = (0..4).map(|_| x.b.reg(Ty::B32)).collect();
-    x.b.push(Op::Image(ImageOp::Fetch(fetch)), dst.clone(), src);
+    x.b.push(Op::Image(ImageOp::Fetch(fetch)), dst.clone().into(), src.into());
     let texel: Vec<Val> = dst.into_iter().map(Val::Reg).collect();
     let n = if x.u.ty(Role::Type) == F16x2 {
         for (i, two) in texel.chunks_exact(2).enumerate() {

@@ -4,6 +4,7 @@ use handloom_ir::num::image::{Kind as ObjectKind, Query};
 use handloom_ir::simt::{ImageOp, Op, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{StateSpace, Ty};
+use smallvec::smallvec;
 
 use super::tex::handle;
 use crate::form::*;
@@ -81,7 +82,7 @@ pub const ISTYPEP: Form = Form {
         };
         let d = x.b.reg(Ty::P);
         let src = x.src(0);
-        x.b.push(Op::Image(ImageOp::Is(kind)), vec![d], vec![src]);
+        x.b.push(Op::Image(ImageOp::Is(kind)), smallvec![d], smallvec![src]);
         x.set(Val::Reg(d));
     }),
     ..TXQ
@@ -115,6 +116,6 @@ pub(crate) fn ask(x: &mut Cx<'_, '_>, query: Query, level: Option<Val>) {
     let mut src = vec![handle(x, Place { addr: x.addr(0), is_param })];
     src.extend(level);
     let d = x.b.reg(Ty::B32);
-    x.b.push(Op::Image(ImageOp::Query { query, of_level: level.is_some() }), vec![d], src);
+    x.b.push(Op::Image(ImageOp::Query { query, of_level: level.is_some() }), smallvec![d], src.into());
     x.set(Val::Reg(d));
 }

@@ -10,6 +10,7 @@
 use handloom_ir::simt::tile::Major;
 use handloom_ir::simt::{Access, Addr, Blocks, Element, HeldB, MatrixOp, Op, Product, Pure, Step, Val};
 use handloom_ir::types::{Int, Sreg, StateSpace, Ty};
+use smallvec::smallvec;
 
 use super::tile::Tile;
 use crate::form::*;
@@ -82,7 +83,7 @@ fn units_of_b(x: &mut Cx<'_, '_>, blocks: Blocks, major: Major) -> Vec<Val> {
     let descriptor = x.src(1);
     let tile = Tile::new(x, descriptor, major);
     let lane = x.b.reg(Ty::B32);
-    x.b.push(Op::Sreg(Sreg::Laneid), vec![lane], vec![]);
+    x.b.push(Op::Sreg(Sreg::Laneid), smallvec![lane], smallvec![]);
     let line = x.b.and(Val::Reg(lane), word(7));
     let line = tile.line(x, line);
     // Which of the four units that eight lanes have each, as a number of depths and of blocks.
@@ -186,7 +187,7 @@ fn fragment_of_a(x: &mut Cx<'_, '_>, p: Product, major: Major) -> Vec<Val> {
     let lane = group_and_lane(x);
     let fragments = Fragments::new(x, descriptor, major, n, lane);
     let warp = x.b.reg(Ty::B32);
-    x.b.push(Op::Sreg(Sreg::Warpid), vec![warp], vec![]);
+    x.b.push(Op::Sreg(Sreg::Warpid), smallvec![warp], smallvec![]);
     let warp = x.b.and(Val::Reg(warp), Val::Imm(3, Ty::B32));
     let first = x.b.add(warp, warp);
     let rows = [0, 1].map(|h| {

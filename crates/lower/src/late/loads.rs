@@ -13,6 +13,7 @@ use handloom_check::module::{AddrBase, Operand, RegId};
 use handloom_ir::simt::{Op, Pure, Term, Val};
 use handloom_ir::types::{Sreg, Ty};
 use handloom_isa::form::{Control, InRegisters, Semantics};
+use smallvec::smallvec;
 
 use super::results::HeldLoad;
 use crate::function::FunctionCx;
@@ -24,7 +25,7 @@ impl FunctionCx<'_> {
         self.late.n_loads += 1;
         let has_come = self.build(inst.span, None, |b| {
             let coins = b.reg(Ty::B32);
-            b.push(Op::Sreg(Sreg::Late), vec![coins], vec![]);
+            b.push(Op::Sreg(Sreg::Late), smallvec![coins], smallvec![]);
             let coin = b.and(Val::Reg(coins), Val::Imm(1 << (31 - bit), Ty::B32));
             b.pure(Pure::ToPred(Ty::B32), Ty::P, &[coin])
         });

@@ -5,6 +5,7 @@
 
 use handloom_ir::simt::*;
 use handloom_ir::types::{Int, Ty};
+use smallvec::smallvec;
 
 use super::values::Values;
 
@@ -37,7 +38,7 @@ pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> b
                     if (of(a) | of(b)) & ty.mask() == ty.mask() =>
                 {
                     inst.op = Op::Pure(Pure::Mov(ty));
-                    inst.src = vec![Val::Imm(0, ty)];
+                    inst.src = smallvec![Val::Imm(0, ty)];
                     changed = true;
                 }
                 (Op::Pure(Pure::And(ty @ (Ty::B32 | Ty::B64))), &[a, b]) => {
@@ -45,7 +46,7 @@ pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> b
                     let kept = [(a, b), (b, a)].into_iter().find(|(x, mask)| is_whole(*x, *mask));
                     if let Some((x, _)) = kept {
                         inst.op = Op::Pure(Pure::Mov(ty));
-                        inst.src = vec![x];
+                        inst.src = smallvec![x];
                         changed = true;
                     }
                 }
@@ -54,26 +55,26 @@ pub(super) fn fold_bits(f: &mut Function, values: &Values, highest: &[u64]) -> b
                         && field & !of(b) == 0
                     {
                         // The number is put where there is nothing: it is shifted and added.
-                        let mut make = |op: Pure, src: Vec<Val>| {
+                        let mut make = |op: Pure, src: Vals| {
                             regs.push(ty);
                             let to = Reg(regs.len() as u32 - 1);
-                            before.push((i, Inst { op: Op::Pure(op), dst: vec![to], src, ..inst.clone() }));
+                            before.push((i, Inst { op: Op::Pure(op), dst: smallvec![to], src, ..inst.clone() }));
                             Val::Reg(to)
                         };
                         let kept = field >> pos;
                         let fits = (kept << pos | !(u64::MAX << pos)) & ty.mask() == ty.mask()
                             || !kept & !of(a) & ty.mask() == 0;
-                        let part = if fits { a } else { make(Pure::And(ty), vec![a, Val::Imm(kept, ty)]) };
-                        let part = make(Pure::Shl(ty), vec![part, Val::Imm(pos.into(), Ty::B32)]);
+                        let part = if fits { a } else { make(Pure::And(ty), smallvec![a, Val::Imm(kept, ty)]) };
+                        let part = make(Pure::Shl(ty), smallvec![part, Val::Imm(pos.into(), Ty::B32)]);
                         zeros_of_sum = Some(of(b) & !(field & !(of(a) << pos)));
                         inst.op = Op::Pure(Pure::Add(ty));
-                        inst.src = vec![b, part];
+                        inst.src = smallvec![b, part];
                         changed = true;
                     }
                 }
                 (Op::Pure(Pure::Not(ty @ (Ty::B32 | Ty::B64))), &[x @ Val::Reg(_)]) if is_term[d.idx()] => {
                     inst.op = Op::Pure(Pure::Sub(ty));
-                    inst.src = vec![Val::Imm(ty.mask(), ty), x];
+                    inst.src = smallvec![Val::Imm(ty.mask(), ty), x];
                     changed = true;
                 }
                 _ => {}

@@ -86,8 +86,8 @@ impl Joined for Chain {
 
     fn joined(self, first: Inst) -> Inst {
         let mask = Val::Imm(0xffff_ffff, Ty::B32);
-        let src = [self.a, self.b, self.c, self.keep, vec![mask]].concat();
-        Inst { op: Op::Matrix(MatrixOp::Blocks(self.op)), dst: self.dst.into_iter().collect(), src, ..first }
+        let src = [self.a, self.b, self.c, self.keep, vec![mask]].concat().into();
+        Inst { op: Op::Matrix(MatrixOp::Blocks(self.op)), dst: self.dst.into(), src, ..first }
     }
 }
 

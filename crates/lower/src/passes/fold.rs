@@ -3,8 +3,9 @@
 //! Floating-point ops are folded only when all sources are constants: `x + 0` is not `x` for -0, and NaNs become canonical.
 
 use handloom_ir::num;
-use handloom_ir::simt::{Pure, Val};
+use handloom_ir::simt::{Pure, Val, Vals};
 use handloom_ir::types::*;
+use smallvec::smallvec;
 
 /// What an op became.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -12,7 +13,7 @@ pub(crate) enum Folded {
     /// A value that exists already.
     Value(Val),
     /// A simpler op.
-    Op(Pure, Vec<Val>),
+    Op(Pure, Vals),
 }
 
 /// The definition of a value by an op whose sources are constants and values.
@@ -33,7 +34,7 @@ pub(crate) fn fold<'a>(op: Pure, src: &[Val], def: impl Fn(Val) -> Option<Defini
         Pure::Not(ty) => match def(src[0]) {
             Some((Pure::Not(_), inner)) => Some(Folded::Value(inner[0])),
             Some((Pure::ICmp(cmp, int), s)) if ty == Ty::P => {
-                Some(Folded::Op(Pure::ICmp(cmp.opposite()?, int), s.to_vec()))
+                Some(Folded::Op(Pure::ICmp(cmp.opposite()?, int), s.into()))
             }
             _ => None,
         },
@@ -50,7 +51,7 @@ pub(crate) fn fold<'a>(op: Pure, src: &[Val], def: impl Fn(Val) -> Option<Defini
             }
             _ if src[1] == Val::Imm(0, ty) => Some(Folded::Op(
                 Pure::Ext { bits: ty.bits() as u8, signed: false, from: ty, to: ty.twice() },
-                vec![src[0]],
+                smallvec![src[0]],
             )),
             _ => None,
         },
@@ -119,17 +120,17 @@ fn sum<'a>(op: Pure, ty: Ty, src: &[Val], def: impl Fn(Val) -> Option<Definition
     if let Some((Pure::Add(_), &[x, Val::Imm(d, _)])) = def(src[0]) {
         return Some(match c.wrapping_add(d) & ty.mask() {
             0 => Folded::Value(x),
-            both => Folded::Op(Pure::Add(ty), vec![x, Val::Imm(both, ty)]),
+            both => Folded::Op(Pure::Add(ty), smallvec![x, Val::Imm(both, ty)]),
         });
     }
-    is_sub.then(|| Folded::Op(Pure::Add(ty), vec![src[0], Val::Imm(c, ty)]))
+    is_sub.then(|| Folded::Op(Pure::Add(ty), smallvec![src[0], Val::Imm(c, ty)]))
 }
 
 fn product(ty: Ty, src: &[Val]) -> Option<Folded> {
     match imm(src[1])? {
         0 => Some(Folded::Value(Val::Imm(0, ty))),
         1 => Some(Folded::Value(src[0])),
-        c if c.is_power_of_two() => Some(Folded::Op(Pure::Shl(ty), vec![src[0], amount(c)])),
+        c if c.is_power_of_two() => Some(Folded::Op(Pure::Shl(ty), smallvec![src[0], amount(c)])),
         _ => None,
     }
 }
@@ -149,8 +150,8 @@ fn quotient(op: Pure, int: Int, src: &[Val]) -> Option<Folded> {
         1 if is_div => Some(Folded::Value(src[0])),
         1 => Some(Folded::Value(Val::Imm(0, int.ty))),
         _ if int.signed || !c.is_power_of_two() => None,
-        _ if is_div => Some(Folded::Op(Pure::Shr(int), vec![src[0], amount(c)])),
-        _ => Some(Folded::Op(Pure::And(int.ty), vec![src[0], Val::Imm(c - 1, int.ty)])),
+        _ if is_div => Some(Folded::Op(Pure::Shr(int), smallvec![src[0], amount(c)])),
+        _ => Some(Folded::Op(Pure::And(int.ty), smallvec![src[0], Val::Imm(c - 1, int.ty)])),
     }
 }
 
@@ -170,7 +171,7 @@ fn bitwise(op: Pure, ty: Ty, src: &[Val]) -> Option<Folded> {
     } else if c != ty.mask() {
         None
     } else if is_xor {
-        Some(Folded::Op(Pure::Not(ty), vec![src[0]]))
+        Some(Folded::Op(Pure::Not(ty), smallvec![src[0]]))
     } else {
         Some(Folded::Value(if is_and { src[0] } else { src[1] }))
     }
@@ -194,7 +195,7 @@ fn compare<'a>(cmp: Cmp, int: Int, src: &[Val], def: impl Fn(Val) -> Option<Defi
         // A predicate that was made a number and is tested again.
         (Cmp::Ne, Some((Pure::FromPred(_), p))) if c == 0 => Some(Folded::Value(p[0])),
         (Cmp::Eq, Some((Pure::FromPred(_), p))) if c == 1 => Some(Folded::Value(p[0])),
-        (Cmp::Eq, Some((Pure::FromPred(_), p))) if c == 0 => Some(Folded::Op(Pure::Not(Ty::P), vec![p[0]])),
+        (Cmp::Eq, Some((Pure::FromPred(_), p))) if c == 0 => Some(Folded::Op(Pure::Not(Ty::P), smallvec![p[0]])),
         (Cmp::Lt, _) if c == 0 && !int.signed => Some(Folded::Value(Val::Imm(0, Ty::P))),
         (Cmp::Ge, _) if c == 0 && !int.signed => Some(Folded::Value(Val::Imm(1, Ty::P))),
         _ => None,
@@ -209,10 +210,10 @@ fn select<'a>(ty: Ty, src: &[Val], def: impl Fn(Val) -> Option<Definition<'a>>) 
     match (imm(p), imm(a), imm(b)) {
         (Some(p), ..) => Some(Folded::Value(if p != 0 { a } else { b })),
         (None, Some(1), Some(0)) if ty == Ty::P => Some(Folded::Value(p)),
-        (None, Some(0), Some(1)) if ty == Ty::P => Some(Folded::Op(Pure::Not(Ty::P), vec![p])),
-        (None, Some(1), Some(0)) => Some(Folded::Op(Pure::FromPred(ty), vec![p])),
+        (None, Some(0), Some(1)) if ty == Ty::P => Some(Folded::Op(Pure::Not(Ty::P), smallvec![p])),
+        (None, Some(1), Some(0)) => Some(Folded::Op(Pure::FromPred(ty), smallvec![p])),
         _ => match def(p) {
-            Some((Pure::Not(_), q)) => Some(Folded::Op(Pure::Select(ty), vec![q[0], b, a])),
+            Some((Pure::Not(_), q)) => Some(Folded::Op(Pure::Select(ty), smallvec![q[0], b, a])),
             _ => None,
         },
     }
@@ -249,5 +250,5 @@ fn extend_from(bits: u32, signed: bool, from: Ty, to: Ty, v: Val) -> Option<Fold
     if from == to && bits == from.bits() {
         return Some(Folded::Value(v));
     }
-    Some(Folded::Op(Pure::Ext { bits: bits as u8, signed, from, to }, vec![v]))
+    Some(Folded::Op(Pure::Ext { bits: bits as u8, signed, from, to }, smallvec![v]))
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use handloom_ir::simt::*;
 use handloom_ir::types::Ty;
+use smallvec::smallvec;
 
 use crate::graph::order_blocks;
 
@@ -217,9 +218,9 @@ fn arguments_in_slot(insts: Vec<Inst>, args: SlotId, regs: &mut Vec<Ty>) -> Vec<
         if let Op::ArgAddr { offset } = i.op {
             regs.push(Ty::B64);
             let base = Reg(regs.len() as u32 - 1);
-            out.push(Inst { op: Op::SlotAddr(args), dst: vec![base], ..i.clone() });
+            out.push(Inst { op: Op::SlotAddr(args), dst: smallvec![base], ..i.clone() });
             i.op = Op::Pure(Pure::Add(Ty::B64));
-            i.src = vec![Val::Reg(base), Val::Imm(u64::from(offset), Ty::B64)];
+            i.src = smallvec![Val::Reg(base), Val::Imm(u64::from(offset), Ty::B64)];
         }
         out.push(i);
     }

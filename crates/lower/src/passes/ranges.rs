@@ -9,6 +9,7 @@
 
 use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Int, Ty};
+use smallvec::{SmallVec, smallvec};
 
 use super::bits::fold_bits;
 use super::values::Values;
@@ -90,7 +91,7 @@ pub(crate) fn fold_ranges(f: &mut Function, shape: &LaunchShape) -> bool {
             (Some(inst), _) => {
                 let ty = f.regs[inst.dst[0].idx()];
                 inst.op = Op::Pure(Pure::Mov(ty));
-                inst.src = vec![Val::Imm(*value, ty)];
+                inst.src = smallvec![Val::Imm(*value, ty)];
             }
             (None, Term::Branch { cond, .. }) => *cond = Val::Imm(*value, Ty::P),
             (None, Term::Switch { index, .. }) => *index = Val::Imm(*value, Ty::B32),
@@ -220,7 +221,8 @@ impl Walk<'_> {
                 Some(Range { lo, hi }.within(ty))
             }
             Op::Pure(op) => {
-                Some(value(op, &inst.src.iter().map(|v| self.read(*v, held)).collect::<Vec<_>>())?.within(ty))
+                let src: SmallVec<[Range; 3]> = inst.src.iter().map(|v| self.read(*v, held)).collect();
+                Some(value(op, &src)?.within(ty))
             }
             _ => None,
         }

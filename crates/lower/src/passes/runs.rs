@@ -75,7 +75,7 @@ impl Joined for Products {
         let mask = Val::Imm(0xffff_ffff, Ty::B32);
         let matrices = self.a.into_iter().chain(self.b).flatten();
         let src = matrices.chain(self.c).chain([mask]).collect();
-        Inst { op: Op::Matrix(MatrixOp::Run(run)), dst: self.dst, src, ..first }
+        Inst { op: Op::Matrix(MatrixOp::Run(run)), dst: self.dst.into(), src, ..first }
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) mod tests {
     };
 
     pub(in super::super) fn inst(op: Op, dst: impl IntoIterator<Item = u32>, src: Vec<Val>) -> Inst {
-        Inst { op, dst: dst.into_iter().map(Reg).collect(), src, guarded: false, span: Span::NONE }
+        Inst { op, dst: dst.into_iter().map(Reg).collect(), src: src.into(), guarded: false, span: Span::NONE }
     }
 
     /// A product whose matrices are in the registers from these on: two of `a`, one of `b`, four of `c` and of `d`.

@@ -12,6 +12,7 @@ use super::fold::{Definition, Folded, canonical, fold};
 use super::values::Values;
 use crate::graph::{Dominators, Edges};
 use handloom_diag::hash::FastMap;
+use smallvec::smallvec;
 
 /// Simplifies an ordered function. Control flow stays, but for branches on constants and on negated predicates.
 pub fn simplify(f: &mut Function) {
@@ -141,7 +142,7 @@ impl Walk<'_> {
             return false;
         }
         i.op = Op::Pure(Pure::Mov(self.types[dst.idx()]));
-        i.src = vec![v];
+        i.src = smallvec![v];
         i.guarded = false;
         if !self.values.is_value(dst) {
             self.held[dst.idx()] = fixed.then_some((self.block, v));

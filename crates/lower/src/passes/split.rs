@@ -4,6 +4,7 @@
 //! understand. Hand-written PTX uses few registers many times; `sroa` gives registers that are written wherever the slot was.
 
 use handloom_ir::simt::*;
+use smallvec::{SmallVec, smallvec};
 
 use super::values::for_each_source;
 use crate::graph::for_each_successor;
@@ -129,11 +130,11 @@ impl Shared {
 
 /// A set of small numbers.
 #[derive(Clone)]
-struct Set(Vec<u64>);
+struct Set(SmallVec<[u64; 4]>);
 
 impl Set {
     fn empty(n: usize) -> Set {
-        Set(vec![0; n.div_ceil(64)])
+        Set(smallvec![0; n.div_ceil(64)])
     }
 
     fn has(&self, i: usize) -> bool {

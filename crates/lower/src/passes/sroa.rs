@@ -6,6 +6,7 @@
 
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use smallvec::smallvec;
 
 use crate::graph::{Dominators, Edges};
 
@@ -183,7 +184,7 @@ fn rewrite(i: Inst, addresses: &[Option<SlotId>], registers: &Registers, out: &m
 /// The result is not looked at where the guard is 0: it was unset before, or something is selected after it.
 fn load_element(i: &Inst, to: Reg, piece: &Piece, registers: &Registers, out: &mut Vec<Inst>) {
     let ty = registers.types[to.idx()];
-    out.push(value_inst(i, Pure::Mov(ty), to, vec![Val::Reg(piece.reg)]));
+    out.push(value_inst(i, Pure::Mov(ty), to, smallvec![Val::Reg(piece.reg)]));
 }
 
 /// The old value stays where the guard is 0. A byte is kept without what is above it in its register.
@@ -191,20 +192,20 @@ fn store_element(i: &Inst, mut from: Val, piece: &Piece, registers: &Registers, 
     let ty = registers.types[piece.reg.idx()];
     let cut = Pure::Ext { bits: 8, signed: false, from: ty, to: ty };
     match i.guard() {
-        None if piece.bits == 8 => out.push(value_inst(i, cut, piece.reg, vec![from])),
-        None => out.push(value_inst(i, Pure::Mov(ty), piece.reg, vec![from])),
+        None if piece.bits == 8 => out.push(value_inst(i, cut, piece.reg, smallvec![from])),
+        None => out.push(value_inst(i, Pure::Mov(ty), piece.reg, smallvec![from])),
         Some(guard) => {
             if piece.bits == 8 {
-                out.push(value_inst(i, cut, registers.byte, vec![from]));
+                out.push(value_inst(i, cut, registers.byte, smallvec![from]));
                 from = Val::Reg(registers.byte);
             }
-            out.push(value_inst(i, Pure::Select(ty), piece.reg, vec![guard, from, Val::Reg(piece.reg)]));
+            out.push(value_inst(i, Pure::Select(ty), piece.reg, smallvec![guard, from, Val::Reg(piece.reg)]));
         }
     }
 }
 
-fn value_inst(at: &Inst, op: Pure, dst: Reg, src: Vec<Val>) -> Inst {
-    Inst { op: Op::Pure(op), dst: vec![dst], src, guarded: false, span: at.span }
+fn value_inst(at: &Inst, op: Pure, dst: Reg, src: Vals) -> Inst {
+    Inst { op: Op::Pure(op), dst: smallvec![dst], src, guarded: false, span: at.span }
 }
 
 fn element_type(bits: u8) -> Ty {

@@ -3,6 +3,7 @@
 use crate::common::{eval, span};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use smallvec::smallvec;
 
 /// xorshift: the same programs each time.
 struct Random(u64);
@@ -54,7 +55,7 @@ impl Maker {
         Reg(self.f.regs.len() as u32 - 1)
     }
 
-    fn push(&mut self, op: Op, dst: Vec<Reg>, src: Vec<Val>, guarded: bool) {
+    fn push(&mut self, op: Op, dst: Regs, src: Vals, guarded: bool) {
         self.insts.push(Inst { op, dst, src, guarded, span: span(0) });
     }
 
@@ -91,24 +92,24 @@ impl Maker {
         };
         let src = op.sources().iter().map(|t| self.value(*t)).collect();
         let dst = self.target(op.results().0);
-        self.push(Op::Pure(op), vec![dst], src, false);
+        self.push(Op::Pure(op), smallvec![dst], src, false);
     }
 
     fn memory(&mut self) {
         let slot = SlotId(self.r.below(3) as u32);
         let base = self.hidden_reg();
-        self.push(Op::SlotAddr(slot), vec![base], vec![], false);
+        self.push(Op::SlotAddr(slot), smallvec![base], smallvec![], false);
         let mut at = Val::Reg(base);
         if self.r.below(3) == 0 {
             let sum = self.hidden_reg();
-            self.push(Op::Pure(Pure::Add(Ty::B64)), vec![sum], vec![at, Val::Imm(8, Ty::B64)], false);
+            self.push(Op::Pure(Pure::Add(Ty::B64)), smallvec![sum], smallvec![at, Val::Imm(8, Ty::B64)], false);
             at = Val::Reg(sum);
         }
         if slot.0 == 2 {
             let guard = self.value(Ty::P);
-            let either = vec![guard, at, Val::Reg(base)];
+            let either = smallvec![guard, at, Val::Reg(base)];
             let escaped = self.hidden_reg();
-            self.push(Op::Pure(Pure::Select(Ty::B64)), vec![escaped], either, false);
+            self.push(Op::Pure(Pure::Select(Ty::B64)), smallvec![escaped], either, false);
             at = Val::Reg(escaped);
         }
         // Slot 0 is accessed in one width a place, slot 1 in any; the address of slot 2 is used otherwise.
@@ -128,13 +129,13 @@ impl Maker {
         let offset = self.r.below(2) as i64 * 8;
         let guard = (self.r.below(3) == 0).then(|| self.value(Ty::P));
         if self.r.below(2) == 0 {
-            let mut src = vec![at];
+            let mut src: Vals = smallvec![at];
             src.extend((0..count).map(|_| self.value(ty)));
             src.extend(guard);
-            self.push(Op::Store { access, offset }, vec![], src, guard.is_some());
+            self.push(Op::Store { access, offset }, smallvec![], src, guard.is_some());
             return;
         }
-        let fresh: Vec<Reg> = (0..count)
+        let fresh: Regs = (0..count)
             .map(|_| {
                 self.f.regs.push(ty);
                 Reg(self.f.regs.len() as u32 - 1)
@@ -144,19 +145,19 @@ impl Maker {
         for v in fresh {
             let d = self.target(ty);
             let select = [guard.unwrap_or(Val::Imm(1, Ty::P)), Val::Reg(v), Val::Reg(d)];
-            self.push(Op::Pure(Pure::Select(ty)), vec![d], select.to_vec(), false);
+            self.push(Op::Pure(Pure::Select(ty)), smallvec![d], Vals::from_slice(&select), false);
         }
     }
 
     /// An unset slot may hold anything.
     fn clear_slot(&mut self, slot: SlotId) {
         let base = self.hidden_reg();
-        self.push(Op::SlotAddr(slot), vec![base], vec![], false);
+        self.push(Op::SlotAddr(slot), smallvec![base], smallvec![], false);
         let (bits, ty) = if slot.0 == 0 { (32, Ty::B32) } else { (64, Ty::B64) };
         for k in 0..32 / i64::from(bits / 8) {
             let access = Access::weak_vector(StateSpace::Local, bits, 1);
             let op = Op::Store { access, offset: k * i64::from(bits / 8) };
-            self.push(op, vec![], vec![Val::Reg(base), Val::Imm(0, ty)], false);
+            self.push(op, smallvec![], smallvec![Val::Reg(base), Val::Imm(0, ty)], false);
         }
     }
 
@@ -166,7 +167,7 @@ impl Maker {
         let v = self.value(ty);
         let guard = self.value(Ty::P);
         let base = Val::Imm(0x9000_0000, Ty::B64);
-        self.push(Op::Store { access, offset: 8 }, vec![], vec![base, v, guard], true);
+        self.push(Op::Store { access, offset: 8 }, smallvec![], smallvec![base, v, guard], true);
     }
 
     fn block(&mut self, n_blocks: u64) -> Block {
@@ -204,7 +205,7 @@ fn function(seed: u64, is_entry: bool) -> Function {
     for i in 0..20 {
         let ty = TYPES[i % 4];
         let v = if i < 4 { Val::Imm(0, ty) } else { Val::Imm((i as u64 * 0x1234_5679) & ty.mask(), ty) };
-        m.push(Op::Pure(Pure::Mov(ty)), vec![Reg(i as u32)], vec![v], false);
+        m.push(Op::Pure(Pure::Mov(ty)), smallvec![Reg(i as u32)], smallvec![v], false);
     }
     for slot in 0..3 {
         m.clear_slot(SlotId(slot));
@@ -212,9 +213,9 @@ fn function(seed: u64, is_entry: bool) -> Function {
     if !is_entry {
         let access = Access::weak_vector(StateSpace::Local, 64, 1);
         let at = m.hidden_reg();
-        m.push(Op::ArgAddr { offset: 0 }, vec![at], vec![], false);
-        m.push(Op::Load { access, offset: 0 }, vec![Reg(11)], vec![Val::Reg(at)], false);
-        m.push(Op::Store { access, offset: 8 }, vec![], vec![Val::Reg(at), Val::Reg(Reg(11))], false);
+        m.push(Op::ArgAddr { offset: 0 }, smallvec![at], smallvec![], false);
+        m.push(Op::Load { access, offset: 0 }, smallvec![Reg(11)], smallvec![Val::Reg(at)], false);
+        m.push(Op::Store { access, offset: 8 }, smallvec![], smallvec![Val::Reg(at), Val::Reg(Reg(11))], false);
     }
     let start = Block { insts: std::mem::take(&mut m.insts), term: Term::Jump(BlockId(1)), term_span: span(0) };
     let n = 3 + m.r.below(9);
@@ -229,13 +230,13 @@ fn function(seed: u64, is_entry: bool) -> Function {
     for i in 1..n {
         let count = Inst {
             op: Op::Pure(Pure::Add(Ty::B32)),
-            dst: vec![Reg(2)],
-            src: vec![Val::Reg(Reg(2)), Val::Imm(1, Ty::B32)],
+            dst: smallvec![Reg(2)],
+            src: smallvec![Val::Reg(Reg(2)), Val::Imm(1, Ty::B32)],
             guarded: false,
             span: span(0),
         };
-        let src = vec![Val::Reg(Reg(2)), Val::Imm(30, Ty::B32)];
-        let test = Inst { op: Op::Pure(Pure::ICmp(Cmp::Lt, Int::U32)), dst: vec![Reg(0)], src, ..count.clone() };
+        let src = smallvec![Val::Reg(Reg(2)), Val::Imm(30, Ty::B32)];
+        let test = Inst { op: Op::Pure(Pure::ICmp(Cmp::Lt, Int::U32)), dst: smallvec![Reg(0)], src, ..count.clone() };
         let term = Term::Branch { cond: Val::Reg(Reg(0)), then: BlockId((n - 1 + i) as u32), otherwise: end };
         blocks.push(Block { insts: vec![count, test], term, term_span: span(0) });
     }
@@ -295,9 +296,9 @@ fn module(seed: u64) -> Module {
     let load = Op::Load { access: Access::weak_vector(StateSpace::Local, 64, 1), offset: 8 };
     let inst = |op, dst, src| Inst { op, dst, src, guarded: false, span: span(0) };
     let last = entry.blocks.len() - 1;
-    entry.blocks[caller].insts.push(inst(Op::SlotAddr(SlotId(3)), vec![at], vec![]));
-    entry.blocks[caller].insts.push(inst(store, vec![], vec![Val::Reg(at), Val::Reg(Reg(15))]));
-    entry.blocks[last].insts.insert(0, inst(load, vec![Reg(19)], vec![Val::Reg(at)]));
+    entry.blocks[caller].insts.push(inst(Op::SlotAddr(SlotId(3)), smallvec![at], smallvec![]));
+    entry.blocks[caller].insts.push(inst(store, smallvec![], smallvec![Val::Reg(at), Val::Reg(Reg(15))]));
+    entry.blocks[last].insts.insert(0, inst(load, smallvec![Reg(19)], smallvec![Val::Reg(at)]));
     entry.blocks[caller].term = Term::Call {
         callee: Callee::Direct(FuncId(1)),
         target: None,

@@ -1,6 +1,7 @@
 //! The control-flow graph: predecessors, dominators, post-dominators, reachability.
 
 use handloom_ir::simt::{BlockId, Function, dominators};
+use smallvec::SmallVec;
 
 /// A set of small numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,13 +124,16 @@ impl Set {
     }
 }
 
+/// A few blocks by their positions.
+pub type Blocks = SmallVec<[usize; 2]>;
+
 /// Facts about the graph. Block numbers are positions: the entry is 0 and loops are contiguous.
 #[derive(Debug)]
 pub struct Cfg {
     /// Successors of each block.
-    pub succs: Vec<Vec<usize>>,
+    pub succs: Vec<Blocks>,
     /// Predecessors of each block.
-    pub preds: Vec<Vec<usize>>,
+    pub preds: Vec<Blocks>,
     /// Immediate dominator; the entry has itself.
     pub idom: Vec<usize>,
     /// Immediate post-dominator; `None` when only the end of the function is one.
@@ -150,9 +154,9 @@ impl Cfg {
     /// Builds the facts.
     pub fn new(f: &Function) -> Cfg {
         let n = f.blocks.len();
-        let succs: Vec<Vec<usize>> =
+        let succs: Vec<Blocks> =
             f.blocks.iter().map(|b| b.term.successors().into_iter().map(BlockId::idx).collect()).collect();
-        let mut preds = vec![Vec::new(); n];
+        let mut preds = vec![Blocks::new(); n];
         for (i, ss) in succs.iter().enumerate() {
             for &s in ss {
                 if preds[s].last() != Some(&i) {
@@ -181,7 +185,7 @@ impl Cfg {
     fn natural_loops(&self) -> Loops {
         let n = self.succs.len();
         let mut headers: Vec<usize> = Vec::new();
-        let mut latches: Vec<Vec<usize>> = vec![Vec::new(); n];
+        let mut latches = vec![Blocks::new(); n];
         for (b, ss) in self.succs.iter().enumerate() {
             for &h in ss.iter().filter(|h| self.dominates(**h, b)) {
                 if latches[h].is_empty() {
@@ -196,7 +200,7 @@ impl Cfg {
         for h in headers {
             let mut body = vec![h];
             seen[h] = h;
-            let mut work = std::mem::take(&mut latches[h]);
+            let mut work = std::mem::take(&mut latches[h]).into_vec();
             while let Some(x) = work.pop() {
                 if std::mem::replace(&mut seen[x], h) != h {
                     body.push(x);
@@ -226,7 +230,7 @@ impl Cfg {
     pub fn region(&self, b: usize) -> Set {
         let stop = self.ipdom[b];
         let mut set = Set::new(self.succs.len());
-        let mut work: Vec<usize> = self.succs[b].clone();
+        let mut work = self.succs[b].to_vec();
         while let Some(x) = work.pop() {
             if Some(x) != stop && set.add(x) {
                 work.extend(&self.succs[x]);
@@ -259,7 +263,7 @@ impl Cfg {
 }
 
 /// Immediate post-dominators with a virtual end; blocks from which the end cannot be reached (endless loops) have none.
-fn post_dominators(n: usize, succs: &[Vec<usize>], preds: &[Vec<usize>]) -> Vec<Option<usize>> {
+fn post_dominators(n: usize, succs: &[Blocks], preds: &[Blocks]) -> Vec<Option<usize>> {
     let ends: Vec<usize> = (0..n).filter(|b| succs[*b].is_empty()).collect();
     let before = |b: usize| if b == n { &ends[..] } else { &preds[b] };
     let end = [n];

@@ -5,6 +5,7 @@
 
 use handloom_ir::simt::*;
 use handloom_ir::types::{StateSpace, Varies};
+use smallvec::SmallVec;
 
 use super::cfg::{Cfg, Set};
 use super::live::Live;
@@ -275,7 +276,7 @@ impl Facts {
                     if inst.src.iter().any(waits) {
                         continue;
                     }
-                    let args: Vec<Arg> = inst.operands().iter().map(|v| self.arg(*v)).collect();
+                    let args: SmallVec<[Arg; 3]> = inst.operands().iter().map(|v| self.arg(*v)).collect();
                     for (k, d) in inst.dst.iter().enumerate() {
                         let mut new = match self.result(inst, k, &args, b, i) {
                             Some(s) => Class::Affine(s),

@@ -8,6 +8,7 @@
 use handloom_ir::simt::{LaunchShape, Pure, Val, shape_range};
 use handloom_ir::types::{Int, Sreg, Ty, Varies};
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 /// Lanes of a warp.
 const WARP: usize = 32;
@@ -337,7 +338,7 @@ fn tame(mut s: Shape, ty: Ty) -> Option<Shape> {
 }
 
 fn untamed(op: Pure, args: &[Arg], speculate: bool) -> Option<Result> {
-    let shapes: Vec<Shape> = args.iter().map(|a| a.shape).collect::<Option<_>>()?;
+    let shapes: SmallVec<[Shape; 3]> = args.iter().map(|a| a.shape).collect::<Option<_>>()?;
     let done = |shape: Shape| Some(Result { shape, check: None });
     let ty = result_ty(op);
     let uniform = shapes.iter().all(Shape::is_uniform);

@@ -6,20 +6,23 @@ use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Own};
 use handloom_plan::analysis::shape::Shape;
 use handloom_plan::packs::accesses::FullWay;
+use smallvec::smallvec;
 
 const WORD: Access = Access::weak(StateSpace::Global, 32);
 
 fn load(access: Access, offset: i64, guarded: bool) -> AccessClass {
     let mut src = vec![Val::Reg(Reg(0))];
     src.extend(guarded.then_some(Val::Reg(Reg(2))));
-    let inst = Inst { op: Op::Load { access, offset }, dst: vec![Reg(1)], src, guarded, span: Span::NONE };
+    let inst =
+        Inst { op: Op::Load { access, offset }, dst: smallvec![Reg(1)], src: src.into(), guarded, span: Span::NONE };
     AccessClass::of(&inst).expect("a load is an access")
 }
 
 fn atomic(op: AtomOp, ty: ScalarType, space: StateSpace) -> AccessClass {
     let access = AtomAccess { op, ty, space, order: Order::Relaxed, scope: Scope::Gpu, count: 1 };
     let (op, src) = (Op::Red { access, offset: 0 }, vec![Val::Reg(Reg(0)), Val::Imm(1, Ty::B32)]);
-    AccessClass::of(&Inst { op, dst: vec![], src, guarded: false, span: Span::NONE }).expect("a red is an access")
+    AccessClass::of(&Inst { op, dst: smallvec![], src: src.into(), guarded: false, span: Span::NONE })
+        .expect("a red is an access")
 }
 
 /// Inline in full copies, inline by lane, tested jointly, done in runs.

@@ -8,6 +8,7 @@ use handloom_plan::analysis::shape::Shape;
 use handloom_plan::packs::atomics::{AtomicWay, Fold};
 use handloom_plan::packs::warp_ops::{WarpOpWay, warp_op_way};
 use handloom_plan::packs::{Edges, PACKS, Strategy, first_pack, pack_start, packs_differ};
+use smallvec::smallvec;
 
 use super::read::entry;
 use super::{ROW, SQUARE, facts, plan, shape};
@@ -92,8 +93,8 @@ fn atomic(op: AtomOp, space: StateSpace, is_read: bool, address: Option<Shape>) 
     let f = entry("b0:\nv0:b32 = sreg.tid.x\nexit");
     let inst = Inst {
         op: Op::Red { access, offset: 0 },
-        dst: vec![],
-        src: vec![Val::Reg(Reg(0)), Val::Imm(1, Ty::B32)],
+        dst: smallvec![],
+        src: smallvec![Val::Reg(Reg(0)), Val::Imm(1, Ty::B32)],
         guarded: false,
         span: Span::NONE,
     };
@@ -120,7 +121,7 @@ fn atomics_of_one_location_are_one() {
 fn warp_level_ops_of_all_lanes_are_inline() {
     let way = |op, src: &[u64]| {
         let src = src.iter().map(|x| Val::Imm(*x, Ty::B32)).collect();
-        warp_op_way(&Inst { op, dst: vec![Reg(1)], src, guarded: false, span: Span::NONE }, false)
+        warp_op_way(&Inst { op, dst: smallvec![Reg(1)], src, guarded: false, span: Span::NONE }, false)
     };
     const ALL: u64 = 0xffff_ffff;
     assert_eq!(way(Op::BarWarp, &[ALL]), WarpOpWay::Nothing);
@@ -129,6 +130,7 @@ fn warp_level_ops_of_all_lanes_are_inline() {
     let (mode, lane, clamp) = (ShflMode::Bfly, 16, 31);
     assert_eq!(way(Op::Shfl(mode), &[5, 16, 31, ALL]), WarpOpWay::Shuffle { mode, lane, clamp });
     let by_register = vec![Val::Imm(5, Ty::B32), Val::Reg(Reg(0)), Val::Imm(31, Ty::B32), Val::Imm(ALL, Ty::B32)];
-    let inst = Inst { op: Op::Shfl(mode), dst: vec![Reg(1)], src: by_register, guarded: false, span: Span::NONE };
+    let inst =
+        Inst { op: Op::Shfl(mode), dst: smallvec![Reg(1)], src: by_register.into(), guarded: false, span: Span::NONE };
     assert_eq!(warp_op_way(&inst, false), WarpOpWay::Routine);
 }

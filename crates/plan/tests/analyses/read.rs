@@ -6,6 +6,7 @@
 use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use smallvec::smallvec;
 
 /// An entry of these lines: `b0:`, instructions, the end of the block, and so on.
 pub fn entry(lines: &str) -> Function {
@@ -123,7 +124,7 @@ fn names(f: &Function) -> Vec<(String, Op)> {
         let access = AtomAccess { op, ty, space, order: Order::AcqRel, scope, count: 1 };
         ops.push(Op::Red { access, offset: 0 });
     }
-    let alone = |op| text::inst(f, &Inst { op, dst: vec![], src: vec![], guarded: false, span: Span::NONE });
+    let alone = |op| text::inst(f, &Inst { op, dst: smallvec![], src: smallvec![], guarded: false, span: Span::NONE });
     ops.into_iter().map(|op| (alone(op), op)).collect()
 }
 
@@ -150,7 +151,7 @@ fn inst(f: &Function, names: &[(String, Op)], line: &str) -> Inst {
         _ => vec![Ty::B32; 4],
     };
     assert!(src.len() <= types.len(), "`{line}`: too many sources");
-    let mut src: Vec<Val> = src.iter().zip(types).map(|(s, ty)| value(s, ty)).collect();
+    let mut src: Vals = src.iter().zip(types).map(|(s, ty)| value(s, ty)).collect();
     src.extend(guard.map(|g| value(g, Ty::P)));
     let dst = dst.split(", ").filter(|d| !d.is_empty()).map(|d| register(d.split(':').next().unwrap_or(d))).collect();
     assert!(src.iter().all(|v| !matches!(v, Val::Reg(r) if r.idx() >= f.regs.len())), "`{line}`: no such register");

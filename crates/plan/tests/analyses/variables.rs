@@ -4,13 +4,14 @@ use handloom_diag::Span;
 use handloom_ir::simt::{Block, BlockId, Function, Inst, Op, Pure, Reg, SymId, Term, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::analysis::variables::{Trace, Variable, traces_of_addresses};
+use smallvec::smallvec;
 
 #[test]
 fn addresses_keep_their_variable_through_sums_and_joins() {
     let inst = |op, dst: u32, src: &[Val]| Inst {
         op,
-        dst: vec![Reg(dst)],
-        src: src.to_vec(),
+        dst: smallvec![Reg(dst)],
+        src: src.into(),
         guarded: false,
         span: Span::NONE,
     };

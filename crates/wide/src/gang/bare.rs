@@ -5,6 +5,7 @@
 //! lanes without it. What makes a predicate is left out where nobody else in the function reads it.
 
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
+use smallvec::smallvec;
 
 use crate::asked::reg;
 use crate::emit::*;
@@ -32,7 +33,7 @@ impl Emit<'_> {
                 && holds(inst.src[0], i)
             {
                 inst.op = Op::Pure(Pure::Mov(ty));
-                inst.src = vec![inst.src[1]];
+                inst.src = smallvec![inst.src[1]];
             }
         }
         for i in 0..bare.len() {
@@ -55,7 +56,7 @@ impl Emit<'_> {
             return;
         };
         bare[load].dst.iter_mut().filter(|d| **d == from).for_each(|d| *d = to);
-        bare[i] = Inst { op: Op::Mark, dst: Vec::new(), src: Vec::new(), ..bare[i].clone() };
+        bare[i] = Inst { op: Op::Mark, dst: smallvec![], src: smallvec![], ..bare[i].clone() };
     }
 
     /// Leaves out what makes predicates that nobody reads any more: neither here nor in another block.
@@ -70,7 +71,7 @@ impl Emit<'_> {
         for i in (0..bare.len()).rev() {
             let &[p] = &bare[i].dst[..] else { continue };
             if head.makes_known((b, i)) && !is_read_in(p, bare) && !is_read_elsewhere(p) {
-                bare[i] = Inst { op: Op::Mark, dst: Vec::new(), src: Vec::new(), ..bare[i].clone() };
+                bare[i] = Inst { op: Op::Mark, dst: smallvec![], src: smallvec![], ..bare[i].clone() };
             }
         }
     }

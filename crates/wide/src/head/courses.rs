@@ -5,6 +5,7 @@ use handloom_ir::types::{Int, Order, Sreg, StateSpace, Ty};
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::n_definitions;
+use smallvec::SmallVec;
 
 use crate::asked::reg;
 use crate::table::has_scalar_code;
@@ -230,9 +231,8 @@ fn course(
             fits.then_some(constant)
         }
         Op::Pure(op) if inst.dst.len() == 1 => {
-            let sources: Vec<Course> = inst.src.iter().map(source).collect::<Option<_>>()?;
-            let values: Vec<Option<u64>> = inst.src.iter().map(|v| crate::table::constant(*v)).collect();
-            if !has_scalar_code(op, &values) {
+            let sources: SmallVec<[Course; 3]> = inst.src.iter().map(source).collect::<Option<_>>()?;
+            if !has_scalar_code(op, &inst.src) {
                 return None;
             }
             let by_cta = sources.iter().any(|s| s.by_cta);
@@ -243,7 +243,9 @@ fn course(
                 Pure::Mov(Ty::B32 | Ty::B64) | Pure::Add(Ty::B32 | Ty::B64) | Pure::Sub(Ty::B32 | Ty::B64) => true,
                 Pure::Mul(Ty::B32 | Ty::B64) if n_linear == 1 => true,
                 Pure::MulWide(Int { ty: Ty::B32, .. }) if n_linear == 1 => true,
-                Pure::Shl(ty @ (Ty::B32 | Ty::B64)) if values[1]? < u64::from(ty.bits()) => true,
+                Pure::Shl(ty @ (Ty::B32 | Ty::B64)) if crate::table::constant(inst.src[1])? < u64::from(ty.bits()) => {
+                    true
+                }
                 Pure::Ext { bits: 32, from: Ty::B32, to: Ty::B64, .. } => true,
                 Pure::Ext { bits: 32, from: Ty::B64, to: Ty::B32, .. } => true,
                 Pure::And(Ty::B32 | Ty::B64) | Pure::Shr(Int { ty: Ty::B32 | Ty::B64, .. }) => known?.1 != [0; 2],

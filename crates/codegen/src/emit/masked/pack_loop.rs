@@ -58,7 +58,7 @@ impl Waiting {
     pub(crate) fn new(block: &Block) -> Waiting {
         let mut last_read = FastMap::default();
         let ends = block.term.sources();
-        let reads = block.insts.iter().map(|inst| &inst.src).chain([&ends]).enumerate();
+        let reads = block.insts.iter().map(|inst| &inst.src[..]).chain([&ends[..]]).enumerate();
         for (i, src) in reads {
             last_read.extend(src.iter().filter_map(|v| match v {
                 Val::Reg(r) => Some((*r, i)),

@@ -5,6 +5,7 @@ use handloom_interp::{Cta, CtaEnv, Status, VecMemory};
 use handloom_ir::simt::*;
 use handloom_ir::trap::Trap;
 use handloom_ir::types::*;
+use smallvec::smallvec;
 
 /// Global memory that results go to.
 pub const OUT: u64 = 0x1_0000;
@@ -143,13 +144,13 @@ impl Write for Builder<'_> {
 
     fn op(&mut self, op: Op, ty: Ty, src: &[Val]) -> Val {
         let d = self.reg(ty);
-        self.push(op, vec![d], src.to_vec());
+        self.push(op, smallvec![d], src.into());
         Val::Reg(d)
     }
 
     fn op2(&mut self, op: Op, ty: [Ty; 2], src: &[Val]) -> (Val, Val) {
         let d = ty.map(|t| self.reg(t));
-        self.push(op, d.to_vec(), src.to_vec());
+        self.push(op, d[..].into(), src.into());
         (Val::Reg(d[0]), Val::Reg(d[1]))
     }
 

@@ -8,6 +8,7 @@ use handloom_ir::simt::{self, Access, BarKind, Pure, RegisterBounds};
 use handloom_ir::types::*;
 use handloom_isa::form::{Arg, Control, Cx, Form, FuncKind, N_SLOTS, Semantics, Use, always};
 use handloom_isa::target::{Needs, Suffix, Target, Version};
+use smallvec::smallvec;
 
 const fn form(opcode: &'static str, semantics: Semantics) -> Form {
     Form {
@@ -66,7 +67,7 @@ pub static VOTE: Form = form(
     "vote.sync.any",
     Semantics::Warp(|x| {
         let p = x.b.reg(Ty::P);
-        x.b.push(simt::Op::Vote(VoteMode::Any), vec![p], vec![x.src(0), x.src(1)]);
+        x.b.push(simt::Op::Vote(VoteMode::Any), smallvec![p], smallvec![x.src(0), x.src(1)]);
         let negated = x.b.not(simt::Val::Reg(p));
         x.set(negated);
     }),
