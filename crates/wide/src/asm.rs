@@ -34,6 +34,9 @@ struct Fixup {
 /// Bytes of a jump without a condition.
 const JUMP: usize = 5;
 
+/// Bytes of code that there is room for from the start: most functions need no more.
+const ROOM: usize = 16 << 10;
+
 /// Code in the making.
 pub struct Asm {
     encoder: Encoder,
@@ -46,6 +49,8 @@ pub struct Asm {
     constants: Vec<[u8; 64]>,
     known: FastMap<[u8; 64], Const>,
     tables: Vec<(Label, Vec<Label>)>,
+    /// Jumps and calls that were encoded, with their bytes before the distance: they differ in nothing else.
+    jumps: Vec<(Code, Vec<u8>)>,
     /// Where the last jump without a condition begins, and where it goes.
     last_jump: Option<(usize, Label)>,
     /// Where the last label was put.
@@ -77,7 +82,7 @@ impl Asm {
     /// No code yet.
     pub fn new() -> Asm {
         Asm {
-            encoder: Encoder::new(64),
+            encoder: Encoder::try_with_capacity(64, ROOM).expect("bug: there is code of 64 bits"),
             len: 0,
             labels: Vec::new(),
             wanted: Vec::new(),
@@ -85,6 +90,7 @@ impl Asm {
             constants: Vec::new(),
             known: FastMap::default(),
             tables: Vec::new(),
+            jumps: Vec::new(),
             last_jump: None,
             last_bound: 0,
             error: None,
@@ -315,8 +321,7 @@ impl Asm {
     /// Notes which general registers an instruction may write: its first operand, both where it exchanges them, all for a call.
     fn note_written(&mut self, i: &Instruction) {
         if matches!(i.code(), Code::Call_rel32_64 | Code::Call_rm64) {
-            self.written = u32::MAX;
-            (self.vector_written, self.mask_written) = ([self.len; 8], [self.len; 8]);
+            self.note_call();
             return;
         }
         if let Some(n) = mask_number(i.op0_register()) {
@@ -337,6 +342,12 @@ impl Asm {
         if matches!(i.code(), Code::Div_rm32 | Code::Div_rm64) {
             self.written |= register_bit(Register::RAX) | register_bit(Register::RDX);
         }
+    }
+
+    /// Notes that a call may write all.
+    fn note_call(&mut self) {
+        self.written = u32::MAX;
+        (self.vector_written, self.mask_written) = ([self.len; 8], [self.len; 8]);
     }
 
     /// An instruction without operands.
@@ -514,13 +525,36 @@ impl Asm {
             self.last_jump = Some((self.len, to));
         }
         self.wanted[to.0] = true;
-        let made = Instruction::with_branch(code, self.len as u64);
+        match self.jumps.iter().position(|j| j.0 == code) {
+            Some(known) if self.text.is_none() => {
+                if code == Code::Call_rel32_64 {
+                    self.note_call();
+                }
+                let mut bytes = self.encoder.take_buffer();
+                bytes.extend_from_slice(&self.jumps[known].1);
+                bytes.extend_from_slice(&[0; 4]);
+                self.len = bytes.len();
+                self.encoder.set_buffer(bytes);
+            }
+            _ => self.encode_jump(code, to),
+        }
+        self.fixups.push(Fixup { at: self.len - 4, end: self.len, to: Target::Label(to) });
+    }
+
+    /// A jump to nowhere yet, whose bytes are remembered.
+    fn encode_jump(&mut self, code: Code, to: Label) {
+        let start = self.len;
+        let made = Instruction::with_branch(code, start as u64);
         // A jump has no memory operand; the text says where it goes.
         self.put(made, self.text.is_some().then(|| Mem::label(to)));
         if self.text.is_some() {
             self.fixups.pop();
         }
-        self.fixups.push(Fixup { at: self.len - 4, end: self.len, to: Target::Label(to) });
+        let bytes = self.encoder.take_buffer();
+        if self.error.is_none() && self.text.is_none() {
+            self.jumps.push((code, bytes[start..self.len - 4].to_vec()));
+        }
+        self.encoder.set_buffer(bytes);
     }
 
     /// The bytes: code, then constants, then tables. They may lie anywhere at a multiple of 64.
