@@ -18,9 +18,10 @@ pub(crate) struct Hit {
 }
 
 impl Hit {
-    const NONE: Hit = Hit { base: 0, size: 0, kind: AllocKind::Buffer };
+    pub(crate) const NONE: Hit = Hit { base: 0, size: 0, kind: AllocKind::Buffer };
 
-    fn holds(&self, addr: u64, bytes: u64) -> bool {
+    #[inline]
+    pub(crate) fn holds(&self, addr: u64, bytes: u64) -> bool {
         let at = addr.wrapping_sub(self.base);
         at < self.size && bytes <= self.size - at
     }
@@ -123,6 +124,7 @@ impl View {
     }
 
     /// The range among those hit lately that holds `addr .. addr + bytes`, if it may be read, or written.
+    #[inline]
     pub(crate) fn lately(&self, addr: u64, bytes: u64, write: bool) -> Option<Hit> {
         let fits = |h: &&Hit| h.holds(addr, bytes) && (!write || h.kind.is_writable());
         self.near.get(line(addr)).into_iter().chain(&self.hits).find(fits).copied()

@@ -10,11 +10,11 @@ use handloom_plan::host::Feature;
 use super::Call;
 use super::check::{self, Request, locate, record, refresh};
 use super::{atomic, audited, counted, image, stack, tensor, transfer};
-use crate::memory::access;
+use crate::memory::{Hit, access};
 use crate::warp::host::CtaHost;
 
 /// The lanes of a mask.
-pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
+pub(crate) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
     std::iter::from_fn(move || {
         // The lowest bit of a mask that is not 0 is below 32.
         let lane = (mask != 0).then(|| mask.trailing_zeros() as usize & 31);
@@ -139,32 +139,35 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
     let width = wrap(site.addr, u64::MAX);
     at.iter_mut().for_each(|a| *a = a.wrapping_add_signed(r.offset) & width);
     let (base, stride) = (env.local_base(32 * header.warp), env.local_stride & 0xffff_ffff);
-    let (mut any, mut far) = (0, 0);
+    let (mut any, mut far) = (0, 0_u32);
     for (lane, addr) in (0_u64..).zip(&at) {
         let on = (u64::from(c.mask) >> lane & 1).wrapping_neg();
         let inside = addr.wrapping_sub(base.wrapping_add(stride * lane));
         any |= addr & on;
-        far |= u64::from(inside > room || is_global).wrapping_neg() & on;
+        far |= u32::from(inside > room || is_global) << lane;
     }
+    far &= c.mask;
     if any & (bytes - 1) != 0 || far != 0 && is_local {
         return false;
     }
     if far != 0 {
-        let mut found = None;
-        for lane in lanes(c.mask) {
-            let inside = at[lane].wrapping_sub(base.wrapping_add(stride * lane as u64));
-            if inside > room || is_global {
-                found = c.host.memory.view.get_mut().lately(at[lane], bytes, !is_load);
-                let is_right = found.is_some_and(|hit| !is_global || check::is_global(hit.kind));
-                // Who may read it is looked at by all rules.
-                if !is_right || c.host.unread.is_some() {
-                    return false;
-                }
+        // Who may read it is looked at by all rules.
+        if c.host.unread.is_some() {
+            return false;
+        }
+        let view = c.host.memory.view.get_mut();
+        let mut found = Hit::NONE;
+        for lane in lanes(far) {
+            // What one lane may do with a range another may do too.
+            if found.holds(at[lane], bytes) {
+                continue;
+            }
+            match view.lately(at[lane], bytes, !is_load) {
+                Some(hit) if !is_global || check::is_global(hit.kind) => found = hit,
+                _ => return false,
             }
         }
-        if let Some(hit) = found {
-            refresh(c, r, hit, bytes);
-        }
+        refresh(c, r, found, bytes);
     }
     match (is_load, r.element) {
         (true, 1) => load_rows::<1>(c, &at),
@@ -183,13 +186,10 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
 #[inline(always)]
 fn load_rows<const BYTES: u32>(c: &mut Call<'_>, hosts: &[u64; 32]) {
     let site = &c.tables.mems[c.site];
-    let mut row = [0; 32];
     for (i, d) in (0_u64..).zip(&site.dst) {
-        for lane in lanes(c.mask) {
-            // SAFETY: `quick` passed the whole access, aligned.
-            row[lane] = unsafe { access::load(hosts[lane] + i * u64::from(BYTES), BYTES) };
-        }
-        c.ctx.write_row(*d, c.mask, &row);
+        // SAFETY: `quick` passed the whole access, aligned.
+        let of = |lane: usize| unsafe { access::load(hosts[lane] + i * u64::from(BYTES), BYTES) };
+        c.ctx.write_lanes(*d, lanes(c.mask), of);
     }
 }
 

@@ -42,6 +42,7 @@ use crate::warp::context::Ctx;
 use crate::warp::host::CtaHost;
 
 pub(crate) use counted::end_counted;
+pub(crate) use memory::lanes;
 pub(crate) use sync::complete_parked;
 
 /// A routine, as code calls it.

@@ -8,9 +8,20 @@ use handloom_plan::abi::{CallSite, CtaCtx, Reason, Tables, WarpCtx};
 
 use super::cta::{CtaRun, address};
 use crate::grid::Ended;
+use crate::rows::lanes;
 use crate::run::Tier;
 use crate::warp::context::{Contexts, Ctx};
 use crate::warp::host::Activation;
+
+/// What a worker remembers of a function that it called.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Called {
+    /// Its calls have left the code of the tier: they start in careful code.
+    pub(super) is_careful: bool,
+    /// Where it stood among others with frames, and among those with code.
+    frame: u32,
+    code: u32,
+}
 
 /// Finished contexts of a function that a warp keeps for its next calls.
 const SPARE: usize = 64;
@@ -31,7 +42,7 @@ impl CtaRun {
         let mut left = lanes;
         while left != 0 {
             let target = targets[left.trailing_zeros() as usize & 31];
-            let lanes = left & lanes_with(&targets, target);
+            let lanes = lanes_with(&targets, target, left);
             left &= !lanes;
             match self.callee_of(site, target) {
                 Ok(f) => {
@@ -51,7 +62,7 @@ impl CtaRun {
     }
 
     /// The function at an address, if the call may call it.
-    fn callee_of(&self, site: &CallSite, target: u64) -> Result<FuncId, String> {
+    fn callee_of(&mut self, site: &CallSite, target: u64) -> Result<FuncId, String> {
         let id = FuncId::of_handle(target);
         let found = id.and_then(|id| Some((id, self.module.ir.funcs.get(id.idx())?)));
         match found {
@@ -61,7 +72,7 @@ impl CtaRun {
                 "`{}` has {} bytes of parameters and results, {} of them results; the call has {} and {}",
                 f.name, f.param_bytes, f.result_bytes, site.signature.0, site.signature.1
             )),
-            Some((id, f)) if self.program.frames().get(id).is_none() => {
+            Some((id, f)) if self.program.frames().get_at(id, &mut self.called[id.idx()].frame).is_none() => {
                 Err(format!("{target:#x} would be `{}`, whose address the module does not take", f.name))
             }
             Some((id, _)) => Ok(id),
@@ -77,6 +88,7 @@ impl CtaRun {
         f: FuncId,
         lanes: u32,
     ) -> Result<(), Ended> {
+        let mut known = self.called[f.idx()];
         let host = self.host_ref();
         let (warp, env) = (&host.warps[h.warp as usize], &host.env);
         let depth = caller.and_then(|i| warp.calls.get(i)).map_or(1, |a| a.depth);
@@ -86,8 +98,9 @@ impl CtaRun {
             (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| warp.stack_used[l]).max().unwrap_or(0)
         };
         let (limit, used) = (env.local_base(32 * h.warp) + env.local_size - allocated, env.local_size);
-        let tier = if self.careful[f.idx()] { Tier::Careful } else { self.tier };
-        let (Some(frame), Some(code)) = (self.program.frames().get(f), self.program.codes(tier)?.get(f)) else {
+        let tier = if known.is_careful { Tier::Careful } else { self.tier };
+        let frame = self.program.frames().get_at(f, &mut known.frame);
+        let (Some(frame), Some(code)) = (frame, self.program.codes(tier)?.get_at(f, &mut known.code)) else {
             return Err(Ended::bug(format!("`{}` is called and has no code", self.module.ir.funcs[f.idx()].name)));
         };
         let Some((local, _)) = frame.place(h.local + site.frame_end, limit) else {
@@ -96,6 +109,7 @@ impl CtaRun {
             return Err(Ended::Trap(trap));
         };
         let code: *const Code = code;
+        self.called[f.idx()] = known;
         let (memory, callee) = self.spare_context(h.warp as usize, f.idx(), code);
         callee.start(WarpCtx {
             live: lanes,
@@ -151,7 +165,8 @@ impl CtaRun {
             let Some(i) = calls.iter().rposition(|a| a.ctx.is_runnable()) else { return Ok(()) };
             let (ctx, code) = (calls[i].ctx, calls[i].code);
             let (tier, func) = (calls[i].tier, calls[i].func);
-            let sites = self.sites.of(&self.program, tier, FuncId(func as u32))?;
+            let place = &mut self.called[func].code;
+            let sites = self.sites.of(&self.program, tier, FuncId(func as u32), place)?;
             let reason = self.run_activation(ctx, sites, code)?;
             self.count_call(w, ctx);
             match reason {
@@ -181,21 +196,16 @@ impl CtaRun {
         // SAFETY: the program keeps the code, and this object the program.
         let code = unsafe { &*code };
         let at = address(ctx.warp);
-        let block = CtaCtx {
-            cur: at,
-            first: at,
-            end: at + u64::from(code.tables.ctx_bytes),
-            arrived: 0,
-            retired: 0,
-            // Never met: a function's barriers leave the code.
-            n_warps: u32::MAX,
-            epoch: u32::MAX,
-            sites,
-            tables: address(ctx.tables),
-            ..*self.ctx()
-        };
-        // SAFETY: `callee` is a block of this object's; nobody uses it now.
-        unsafe { self.callee.write(block) }
+        let of_entry: *const CtaCtx = self.ctx();
+        // SAFETY: both are blocks of this object's, one and another; nobody uses them now.
+        unsafe { self.callee.copy_from_nonoverlapping(of_entry, 1) }
+        // SAFETY: as above.
+        let block = unsafe { &mut *self.callee };
+        (block.cur, block.first, block.end) = (at, at, at + u64::from(code.tables.ctx_bytes));
+        (block.arrived, block.retired) = (0, 0);
+        // Never met: a function's barriers leave the code.
+        (block.n_warps, block.epoch) = (u32::MAX, u32::MAX);
+        (block.sites, block.tables) = (sites, address(ctx.tables));
         // SAFETY: as for the entry: the block describes one context of this code, and no reference into it or the host state is alive.
         let reason = unsafe { code.call(self.callee) };
         // SAFETY: as above; code has come back.
@@ -248,7 +258,7 @@ impl CtaRun {
     }
 }
 
-/// The lanes whose word is `word`.
-fn lanes_with(words: &[u64; 32], word: u64) -> u32 {
-    words.iter().enumerate().fold(0, |m, (lane, x)| m | u32::from(*x == word) << lane)
+/// Those of some lanes whose word is `word`.
+fn lanes_with(words: &[u64; 32], word: u64, among: u32) -> u32 {
+    lanes(among).filter(|lane| words[*lane] == word).fold(0, |m, lane| m | 1 << lane)
 }

@@ -20,6 +20,7 @@ use handloom_ir::simt::BarKind;
 use handloom_ir::trap::{TrapKind, WarpTraps, no_such_target};
 use handloom_plan::abi::{BadStop, CtaBlock, CtaCtx, Reason, Stop, TrapSource};
 
+use super::calls::Called;
 use super::grid::Turn;
 use super::seats::Seats;
 use super::sites::Sites;
@@ -52,8 +53,8 @@ pub(crate) struct CtaRun {
     pub(super) program: Arc<Program>,
     pub(super) module: Arc<ModuleInner>,
     pub(super) sites: Sites,
-    /// Functions whose calls have left the code of the tier: they start in careful code.
-    pub(super) careful: Vec<bool>,
+    /// By number, what is remembered of functions of the module.
+    pub(super) called: Vec<Called>,
     /// The code of the entry that runs. It lives as long as `program`.
     pub(super) code: *const Code,
     /// The tier of the code that runs.
@@ -169,7 +170,7 @@ impl CtaRun {
             program: Arc::clone(program),
             module: Arc::clone(&grid.module),
             sites: Sites::default(),
-            careful: vec![false; grid.module.ir.funcs.len()],
+            called: vec![Called::default(); grid.module.ir.funcs.len()],
             code,
             tier,
             seats,
@@ -217,7 +218,7 @@ impl CtaRun {
     /// Lets code use the caches of the entry in its tier.
     pub(super) fn use_sites(&mut self) -> Result<(), Ended> {
         let program = Arc::clone(&self.program);
-        self.ctx().sites = self.sites.of(&program, self.tier, program.entry())?;
+        self.ctx().sites = self.sites.of(&program, self.tier, program.entry(), &mut 0)?;
         Ok(())
     }
 

@@ -58,7 +58,7 @@ impl CtaRun {
         self.rename(&[(from, to)]);
         let call = &mut self.host().warps[w].calls[i];
         (call.memory, call.code, call.tier) = (memory, &raw const *code, Tier::Careful);
-        self.careful[func] = true;
+        self.called[func].is_careful = true;
         Ok(())
     }
 

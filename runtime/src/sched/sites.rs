@@ -17,8 +17,8 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    /// Address of the table of a function.
-    pub(super) fn of(&mut self, program: &Program, tier: Tier, func: FuncId) -> Result<u64, Ended> {
+    /// Address of the table of a function. `place`: where the function stood among others with code when it was looked up last.
+    pub(super) fn of(&mut self, program: &Program, tier: Tier, func: FuncId, place: &mut u32) -> Result<u64, Ended> {
         let tables = &mut self.tiers[tier as usize];
         let tables = match tables {
             Some(tables) => tables,
@@ -27,7 +27,7 @@ impl Sites {
                 tables.insert(program.codes(tier)?.iter().map(of_code).collect())
             }
         };
-        let table = tables.get_mut(func).ok_or_else(|| Ended::bug("a function without code has accesses"))?;
+        let table = tables.get_mut_at(func, place).ok_or_else(|| Ended::bug("a function without code has accesses"))?;
         Ok(address(table.as_mut_ptr()))
     }
 

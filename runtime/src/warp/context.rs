@@ -384,6 +384,24 @@ impl Ctx {
         }
     }
 
+    /// Writes a value in each of some lanes, one after the other.
+    #[inline(always)]
+    pub(crate) fn write_lanes(self, loc: Loc, lanes: impl Iterator<Item = usize>, value: impl Fn(usize) -> u64) {
+        match loc {
+            Loc::Row32(o) => {
+                // SAFETY: as in `write_row`.
+                let row = unsafe { &mut *self.warp.cast::<u8>().wrapping_add(o as usize).cast::<[u32; 32]>() };
+                lanes.for_each(|lane| row[lane] = value(lane) as u32);
+            }
+            Loc::Row64(o) => {
+                // SAFETY: as in `write_row`.
+                let row = unsafe { &mut *self.warp.cast::<u8>().wrapping_add(o as usize).cast::<[u64; 32]>() };
+                lanes.for_each(|lane| row[lane] = value(lane));
+            }
+            _ => lanes.for_each(|lane| self.write(loc, lane, value(lane))),
+        }
+    }
+
     /// Writes a predicate in a lane: 0 or all ones.
     pub(crate) fn write_pred(self, loc: Loc, lane: usize, value: bool) {
         self.write(loc, lane, if value { 0xffff_ffff } else { 0 });

@@ -19,6 +19,23 @@ impl<T> ByFunction<T> {
         self.place(f).map(|at| &mut self.0[at].1)
     }
 
+    /// That of one of them which stood at a place when it was looked up last, if `place` says so; else where it stands now is kept there.
+    pub fn get_at(&self, f: FuncId, place: &mut u32) -> Option<&T> {
+        self.place_at(f, place).map(|at| &self.0[at].1)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut_at(&mut self, f: FuncId, place: &mut u32) -> Option<&mut T> {
+        self.place_at(f, place).map(|at| &mut self.0[at].1)
+    }
+
+    fn place_at(&self, f: FuncId, place: &mut u32) -> Option<usize> {
+        if self.0.get(*place as usize).is_none_or(|(other, _)| *other != f) {
+            *place = self.place(f)? as u32;
+        }
+        Some(*place as usize)
+    }
+
     fn place(&self, f: FuncId) -> Option<usize> {
         self.0.binary_search_by_key(&f, |(f, _)| *f).ok()
     }
