@@ -153,14 +153,23 @@ impl Maker {
             return;
         }
         self.address("%in", size);
-        match ty {
-            "u64" => {
-                self.line(&format!("mov.u64 %b, 5;\n    {guard}ld.global.u64 %b, [%a+{off}];\n    cvt.u32.u64 %x, %b;"))
+        // Others from the same address, as unrolled loops have them.
+        let others = if self.rng.one_in(3) { 1 + self.rng.below(3) } else { 0 };
+        let apart = *self.rng.pick(&[32, 1, 256, 100, -1]) * i64::from(size);
+        for other in 0..=others as i64 {
+            let off = off + apart * other;
+            match ty {
+                "u64" => self.line(&format!(
+                    "mov.u64 %b, 5;\n    {guard}ld.global.u64 %b, [%a+{off}];\n    cvt.u32.u64 %x, %b;"
+                )),
+                "u32" => self.line(&format!("mov.u32 %x, 6;\n    {guard}ld.global.u32 %x, [%a+{off}];")),
+                _ => self.line(&format!("mov.u32 %x, 7;\n    {guard}ld.global.{ty} %x, [%a+{off}];")),
             }
-            "u32" => self.line(&format!("mov.u32 %x, 6;\n    {guard}ld.global.u32 %x, [%a+{off}];")),
-            _ => self.line(&format!("mov.u32 %x, 7;\n    {guard}ld.global.{ty} %x, [%a+{off}];")),
+            self.line("mad.lo.u32 %s, %s, 3, %x;");
+            if other > 0 && self.rng.one_in(6) {
+                self.line("add.s64 %a, %a, 64;");
+            }
         }
-        self.line("mad.lo.u32 %s, %s, 3, %x;");
         if self.rng.one_in(5) {
             self.line("add.u32 %s, %s, %t1;");
         }
@@ -169,7 +178,7 @@ impl Maker {
     /// A loop that goes through a row.
     fn walk(&mut self) {
         let w = if self.is_long { 64 } else { 32 };
-        let first = self.pick(&["%me", "%me", "%me", "%lin", "%lin", "%y", "0", "5"]);
+        let first = self.pick(&["%me", "%me", "%me", "%lin", "%lin", "%y", "0", "5", "%odd", "%odd"]);
         let plus = *self.rng.pick(&[0, 0, 0, 0, 1, 3, 32, -1]);
         self.line(&format!("mov.u32 %t2, {first};\n    add.s32 %t2, %t2, {plus};"));
         if self.is_long {
@@ -231,7 +240,7 @@ pub fn kernel(seed: u64) -> Kernel {
         m.text,
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 in, .param .u64 made, \
          .param .u32 n, .param .u32 pitch)\n{{\n    .reg .pred %p, %q;\n    \
-         .reg .b32 %t<3>, %me, %y, %lin, %wide, %all, %row, %n, %s, %x, %c;\n    .reg .b{w} %j, %by, %bound;\n    \
+         .reg .b32 %t<3>, %me, %odd, %y, %lin, %wide, %all, %row, %n, %s, %x, %c;\n    .reg .b{w} %j, %by, %bound;\n    \
          .reg .b64 %out, %in, %made, %a, %b, %far;\n"
     );
     for line in [
@@ -240,6 +249,8 @@ pub fn kernel(seed: u64) -> Kernel {
         "mov.u32 %me, %tid.x;\n    mov.u32 %y, %tid.y;\n    mov.u32 %wide, %ntid.x;\n    mov.u32 %t1, %ctaid.x;",
         "mov.u32 %t2, %nctaid.x;\n    mul.lo.u32 %all, %wide, %t2;\n    mul.lo.u32 %row, %row, %t1;\n    mov.u32 %s, 1;",
         "mad.lo.u32 %lin, %t1, %wide, %me;\n    cvt.s64.s32 %far, %row;",
+        // The number of the thread once more, of which nobody knows that it is that.
+        "add.u32 %t2, %n, 2048;\n    rem.u32 %odd, %me, %t2;",
     ] {
         m.line(line);
     }

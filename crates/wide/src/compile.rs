@@ -191,6 +191,7 @@ fn made(
         member: 0,
         member_step: 0,
         members: Vec::new(),
+        found: FastMap::default(),
         going: None,
         is_of_first: false,
         kept: Vec::new(),
@@ -336,6 +337,7 @@ impl Emit<'_> {
             let masks_set = self.masks_set[b];
             self.a.bind(masks_set);
         }
+        self.begin_found(b);
         self.begin_joints(b);
         let mut moved = None;
         for (i, inst) in block.insts.iter().enumerate() {

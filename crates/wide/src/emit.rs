@@ -23,6 +23,7 @@ use crate::access::{Elsewhere, Folded, Held, Indexed, Indices, Joints, Limits, S
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
+use crate::found::Found;
 use crate::gang::way::Alone;
 use crate::head::{FRAME_WORDS, Going, Head};
 use crate::once::{ColdMove, Mover, Reader, Rounded};
@@ -196,6 +197,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) member_step: i32,
     /// Where registers live for each of them; for the one that the code is for, what is swapped back last.
     pub(crate) members: Vec<Vec<Place>>,
+    /// By place in the block, accesses that share what one of them finds of its lanes.
+    pub(crate) found: FastMap<usize, Found>,
     /// The lanes that do what is being emitted, where a gang does it for some.
     pub(crate) going: Option<Going>,
     /// Whether the code is for the first warp of the CTA alone.

@@ -232,6 +232,8 @@ impl Emit<'_> {
             self.folded.clear();
             self.joints = Joints::default();
             self.alike = slow.alike;
+            // The words were made at the start of the block.
+            self.find_shared(b);
             self.drop_held();
             for i in first..until {
                 let inst = &self.f.blocks[b].insts[i];

@@ -33,6 +33,7 @@ mod emit;
 mod fields;
 mod firsts;
 mod flow;
+mod found;
 mod gang;
 mod half;
 mod head;

@@ -4,7 +4,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Reg};
+use handloom_ir::simt::{Inst, Op, Reg};
 use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, Loc};
 use handloom_plan::access::{AccessClass, Kind};
@@ -16,9 +16,10 @@ use crate::access::{Access, Limits};
 use crate::alloc::n_parts;
 use crate::asm::{Label, Mem, Out, low};
 use crate::emit::*;
+use crate::found::{Found, ONE_PLACE, found_in};
 use crate::lies::by_all;
 use crate::tuples::is_of_tuples;
-use crate::turns::{N_STREAMS, STREAMS};
+use crate::turns::{FOUND, N_STREAMS, STREAMS};
 use crate::values::{At, Src, is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
@@ -47,19 +48,24 @@ impl Emit<'_> {
         let is_indexed = self.by_index(inst, x, done);
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
         let n = n_parts(aty);
+        let may_be_row = matches!(x.limits, Limits::Heap(_))
+            && !is_indexed
+            && matches!(x.class.kind, Kind::Load | Kind::Store)
+            && (x.class.count == 1 && x.class.bits >= 32 || is_of_tuples(&x.class))
+            && !x.class.order.is_strong()
+            && !self.is_known(x);
+        let found = if may_be_row { self.found_here(inst, x) } else { None };
+        let reads_found = found.filter(|found| !found.is_first);
+        if let Some(found) = reads_found {
+            self.as_found(inst, x, found, done);
+        }
         self.each_address(x, |s, q, r| {
             let to = zmm(q as u8);
             if r != to {
                 s.a.op2(load_code(aty), to, r);
             }
         });
-        if matches!(x.limits, Limits::Heap(_))
-            && !is_indexed
-            && matches!(x.class.kind, Kind::Load | Kind::Store)
-            && (x.class.count == 1 && x.class.bits >= 32 || is_of_tuples(&x.class))
-            && !x.class.order.is_strong()
-            && !self.is_known(x)
-        {
+        if may_be_row && reads_found.is_none() {
             // Indices that nothing is known of are mostly those of neighbours.
             let apart = self.a.label();
             let by_whole_warps = is_of_tuples(&x.class) && x.lanes != LANES;
@@ -79,12 +85,13 @@ impl Emit<'_> {
             // One lane by itself is a row wherever it is: what lies in local memory is tested below.
             let cold = if self.may_be_own(x) { apart } else { x.cold };
             self.test_row(&Access { cold, ..y });
+            self.note_found(found, false);
             self.row(inst, &y);
             self.a.jump(Code::Jmp_rel32_64, done);
             self.in_part = in_part;
             self.a.bind(apart);
             if !by_whole_warps {
-                self.at_one_place(inst, x, done);
+                self.at_one_place(inst, x, found, done);
             }
         }
         if x.limits != Limits::Safe {
@@ -180,7 +187,7 @@ impl Emit<'_> {
     }
 
     /// Does a load of lanes that turn out to have one address, behind [`first_of_row`](Self::first_of_row); else it goes on. (What is indexed by quotients is mostly so.)
-    fn at_one_place(&mut self, inst: &Inst, x: &Access, done: Label) {
+    fn at_one_place(&mut self, inst: &Inst, x: &Access, found: Option<Found>, done: Label) {
         if x.class.kind != Kind::Load || self.is_of_bundle(inst.dst.first()) {
             return;
         }
@@ -202,9 +209,73 @@ impl Emit<'_> {
         self.limits(x);
         let cold = if self.may_be_own(x) { apart } else { x.cold };
         self.test(&Access { cold, ..*x }, RAX, false);
+        self.note_found(found, true);
         self.spread_place(inst, x);
         self.a.jump(Code::Jmp_rel32_64, done);
         self.a.bind(apart);
+    }
+
+    /// Finds the accesses of a block that share words.
+    pub(crate) fn find_shared(&mut self, b: usize) {
+        self.found = found_in(self.f, b, &|r| self.plan.facts.class[r.idx()].shape().is_some());
+    }
+
+    /// Nothing is found yet, at the start of a block.
+    pub(crate) fn begin_found(&mut self, b: usize) {
+        self.find_shared(b);
+        let n = self.found.values().filter(|found| found.is_first).count();
+        (0..n).for_each(|word| self.a.imm(Code::Mov_rm64_imm32, word_of_found(word), 0));
+    }
+
+    /// What the access being emitted has to do with a word.
+    pub(crate) fn found_here(&self, inst: &Inst, x: &Access) -> Option<Found> {
+        let is_shared = x.lanes == LANES && self.members.is_empty() && !self.is_of_bundle(inst.dst.first());
+        self.found.get(&self.at.1).copied().filter(|_| is_shared)
+    }
+
+    /// Notes that lanes lie one after the other from the address in `rax` on, or that it is the address of all. Uses `rdx`.
+    pub(crate) fn note_found(&mut self, found: Option<Found>, is_one_place: bool) {
+        let Some(Found { word, is_first: true, offset }) = found else { return };
+        self.a.op2(Code::Lea_r64_m, RDX, Mem::at(RAX, -offset));
+        if is_one_place {
+            self.a.imm8(Code::Bts_rm64_imm8, RDX, ONE_PLACE);
+        }
+        self.store64(word_of_found(word), RDX);
+    }
+
+    /// Does an access as the first one found its lanes to lie, and goes to `done`; else, or where a test fails, it goes on.
+    pub(crate) fn as_found(&mut self, inst: &Inst, x: &Access, found: Found, done: Label) {
+        let [apart, one] = [self.a.label(), self.a.label()];
+        let is_load = matches!(inst.op, Op::Load { .. });
+        let y = Access { cold: apart, ..*x };
+        self.load64(RAX, word_of_found(found.word));
+        self.a.op2(Code::Test_rm64_r64, RAX, RAX);
+        self.a.jump(if is_load { Code::Je_rel32_64 } else { Code::Jle_rel32_64 }, apart);
+        if is_load {
+            self.a.jump(Code::Js_rel32_64, one);
+        }
+        self.add_offset(found.offset);
+        self.fetch_ahead(&y);
+        self.limits(&y);
+        self.test_row(&y);
+        self.row(inst, &y);
+        self.a.jump(Code::Jmp_rel32_64, done);
+        if is_load {
+            self.a.bind(one);
+            self.a.imm8(Code::Btr_rm64_imm8, RAX, ONE_PLACE);
+            self.add_offset(found.offset);
+            self.limits(&y);
+            self.test(&y, RAX, false);
+            self.spread_place(inst, &y);
+            self.a.jump(Code::Jmp_rel32_64, done);
+        }
+        self.a.bind(apart);
+    }
+
+    fn add_offset(&mut self, offset: i32) {
+        if offset != 0 {
+            self.a.imm(Code::Add_rm64_imm32, RAX, offset);
+        }
     }
 
     /// Adds to `k7` which addresses of a vector are others than those of another one. Uses `k6`.
@@ -688,4 +759,9 @@ impl Emit<'_> {
             && class.order_inline(&self.plan.options.host) == AccessOrder::Plain
             && (alike || self.results_vary(inst))
     }
+}
+
+/// The word of the stack with a number that holds what was found.
+fn word_of_found(word: usize) -> Mem {
+    Mem::at(RSP, VECTOR_AREA + FOUND + 8 * word as i32)
 }

@@ -41,8 +41,10 @@ const BEGUN: i32 = 80;
 const BEHIND: i32 = 84;
 /// How many streams are remembered.
 pub(crate) const N_STREAMS: i32 = 4;
+/// What accesses found of their lanes: see `found`.
+pub(crate) const FOUND: i32 = 96;
 /// Bytes of all of them.
-pub(crate) const WORDS: i32 = 96;
+pub(crate) const WORDS: i32 = FOUND + 8 * crate::found::N_FOUND as i32;
 
 /// The CTA goes by headers.
 const SETTLED: u32 = 0;
