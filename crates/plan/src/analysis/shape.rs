@@ -228,7 +228,18 @@ impl Shape {
         (0..self.groups()).map(|g| self.span(g)).all(|(low, high)| low >= 0 && high < room)
     }
 
-    /// Whether all lanes are known to be plain sums without wrapping at `bits`, read as signed or unsigned.
+    /// Whether the sums of all 32 lanes do not wrap at `bits`, read as signed or unsigned: also those of lanes that no thread has, whose values may lie outside of
+    /// `low..=high`.
+    pub fn no_lane_wraps(&self, bits: u32, signed: bool) -> bool {
+        let top = if signed { (1u64 << (bits - 1)) - 1 } else { (1u64 << (bits - 1) << 1).wrapping_sub(1) };
+        let fits = |(lowest, highest): (i64, i64)| {
+            i128::from(self.low) + i128::from(lowest) >= 0
+                && i128::from(self.high) + i128::from(highest) <= i128::from(top)
+        };
+        (0..self.groups()).all(|g| fits(self.span(g)))
+    }
+
+    /// Whether all lanes that threads have are known to be plain sums without wrapping at `bits`, read as signed or unsigned.
     pub fn no_wrap(&self, bits: u32, signed: bool) -> bool {
         if self.is_uniform() {
             return true;

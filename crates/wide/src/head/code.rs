@@ -5,7 +5,6 @@ use std::mem::offset_of;
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::{Cmp, Int, StateSpace, Ty};
 use handloom_plan::abi::WarpCtx;
-use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use super::{ACROSS, DECIDED, DOWN, FRAME_WORDS, Group, Guard, Head, Idle, Linear, Ranks, reg};
@@ -57,8 +56,12 @@ impl Emit<'_> {
         let Op::Pure(Pure::ICmp(cmp, int @ Int { ty: Ty::B32, .. })) = inst.op else { return };
         let shapes = [0, 1].map(|i| self.shape(inst.src[i]));
         let (Some(s), Some(t)) = (shapes[0], shapes[1]) else { return };
-        let is_plain = |s: &Shape| s.groups() == 1 && s.no_wrap(32, int.signed);
-        if !t.is_uniform() || !is_plain(&s) {
+        // The ends are those of 32 lanes. Where the last warp has fewer, what is known of the threads says nothing of the others.
+        let wraps = match self.plan.facts.shape.threads().is_multiple_of(32) {
+            true => !s.no_wrap(32, int.signed),
+            false => !s.no_lane_wraps(32, int.signed),
+        };
+        if !t.is_uniform() || s.groups() != 1 || wraps {
             return;
         }
         let (lo, hi) = s.span(0);
