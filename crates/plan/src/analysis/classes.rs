@@ -3,6 +3,7 @@
 //! Invariants: the class of a register covers every value it can hold at every use; classes only get coarser during the fixpoint; a
 //! register that several groups of lanes may hold with different values at the same time is `Varying`.
 
+use handloom_diag::hash::FastMap;
 use handloom_ir::simt::*;
 use handloom_ir::types::{StateSpace, Varies};
 use smallvec::SmallVec;
@@ -188,6 +189,8 @@ struct Defs {
     blocks: Vec<Vec<usize>>,
     /// Registers with one definition that dominates every use.
     single: Vec<bool>,
+    /// The others that each block writes.
+    several: Vec<Vec<usize>>,
     /// Whether lanes leave the warp-level op of a block together.
     members: Vec<Members>,
 }
@@ -228,8 +231,21 @@ impl Defs {
             block.term.sources().iter().for_each(|v| used(v, usize::MAX));
         }
         let members = members(f, &single);
-        Defs { blocks, single, members }
+        let mut several = vec![Vec::new(); f.blocks.len()];
+        for (r, in_blocks) in blocks.iter().enumerate().filter(|(r, _)| !single[*r]) {
+            in_blocks.iter().for_each(|b| several[*b].push(r));
+        }
+        Defs { blocks, single, several, members }
     }
+}
+
+/// A block that lanes may come to after they parted.
+struct OfSide {
+    block: usize,
+    /// The block that all of its paths go through: where the lanes parted to, or one where some met.
+    label: usize,
+    /// The latter: all are there who were at lower blocks.
+    met: Option<usize>,
 }
 
 /// What lanes may execute between a branch and the block where they meet again.
@@ -482,7 +498,8 @@ impl Facts {
             return;
         }
         let is_in_region = |d: usize| region.is_some_and(|r| r.blocks.has(d));
-        for (join, out_of) in Self::joins(&self.cfg, b, labels) {
+        let (joins, sides) = Self::joins(&self.cfg, b, labels);
+        for (join, out_of) in joins {
             for r in self.live.entry[join].both(open) {
                 // What the block itself writes is the same on all paths, unless a path leads back to it.
                 let by_path = || !defs.single[r] && defs.blocks[r].iter().any(|d| is_in_region(*d));
@@ -490,6 +507,38 @@ impl Facts {
                 if by_path() || by_time() {
                     self.class[r] = Class::Varying;
                     open.remove(r);
+                }
+            }
+        }
+        if region.is_some() {
+            self.differ_beside(defs, open, &sides);
+        }
+    }
+
+    /// Registers that lanes of one side write while those of another one wait for their turn with them vary: there is one place for all lanes. The lanes at the lowest block go on
+    /// first.
+    fn differ_beside(&mut self, defs: &Defs, open: &mut Set, sides: &[OfSide]) {
+        // Of registers that were written: by label, where last.
+        let mut written: FastMap<usize, Vec<(usize, usize)>> = FastMap::default();
+        for &OfSide { block: b, label, met } in sides {
+            if !written.is_empty() {
+                let waits = &self.live.entry[b];
+                let by_others = |(other, at): &(usize, usize)| *other != label && met.is_none_or(|met| *at > met);
+                let differ: Vec<usize> = (written.iter())
+                    .filter(|(r, by)| waits.has(**r) && by.iter().any(by_others))
+                    .map(|(r, _)| *r)
+                    .collect();
+                for r in differ {
+                    self.class[r] = Class::Varying;
+                    open.remove(r);
+                    written.remove(&r);
+                }
+            }
+            for r in defs.several[b].iter().filter(|r| open.has(**r)) {
+                let by = written.entry(*r).or_default();
+                match by.iter_mut().find(|(other, _)| *other == label) {
+                    Some(last) => last.1 = b,
+                    None => by.push((label, b)),
                 }
             }
         }
@@ -506,9 +555,9 @@ impl Facts {
         open
     }
 
-    /// Blocks where lanes that parted at `b` meet on different paths. With the loop they left at different times, if so. `label`: room for a label of each block,
-    /// without any.
-    fn joins<'c>(cfg: &'c Cfg, b: usize, label: &mut [Option<usize>]) -> Vec<(usize, Option<&'c Set>)> {
+    /// Blocks where lanes that parted at `b` meet on different paths, with the loop they left at different times, if so; and all that they may come to before, in ascending
+    /// order. `label`: room for a label of each block, without any.
+    fn joins<'c>(cfg: &'c Cfg, b: usize, label: &mut [Option<usize>]) -> (Vec<(usize, Option<&'c Set>)>, Vec<OfSide>) {
         let (mut found, mut is_found) = (Vec::new(), Set::new(label.len()));
         let stop = cfg.ipdom[b];
         let mut work: Vec<usize> = Vec::new();
@@ -547,9 +596,15 @@ impl Facts {
                 }
             }
         }
+        labelled.sort_unstable();
+        let of_side = |t: &usize| {
+            let of = label[*t]?;
+            Some(OfSide { block: *t, label: of, met: Some(of).filter(|of| is_found.has(*of)) })
+        };
+        let sides = labelled.iter().filter_map(of_side).collect();
         labelled.into_iter().for_each(|t| label[t] = None);
         // The outermost loop around `b` that does not hold the join.
         let left = |t: usize| cfg.around(b).take_while(|body| !body.has(t)).last();
-        found.into_iter().map(|t| (t, left(t))).collect()
+        (found.into_iter().map(|t| (t, left(t))).collect(), sides)
     }
 }
