@@ -26,6 +26,7 @@ pub mod matrix;
 pub mod once_a_cta;
 pub mod programs;
 pub mod reference;
+pub mod sides;
 pub mod strides;
 pub mod workspace;
 
