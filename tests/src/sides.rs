@@ -55,7 +55,7 @@ struct Maker {
     rng: Rng,
     text: String,
     labels: u32,
-    /// Turns of loops, by how deep they lie: each has a register of its own, so that all end.
+    /// Loops so far: each counts its turns in a register of its own, so that all end.
     loops: u32,
 }
 

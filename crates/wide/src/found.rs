@@ -4,7 +4,7 @@
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Function, Inst, Op, Reg};
-use handloom_ir::types::Order;
+use handloom_ir::types::{Order, StateSpace};
 use handloom_plan::access::AccessClass;
 
 use crate::access::reg;
@@ -26,14 +26,15 @@ pub(crate) struct Found {
     pub(crate) offset: i32,
 }
 
-/// By place in a block, accesses that share words. Each register has a word of its own, until there are no more.
-pub(crate) fn found_in(f: &Function, b: usize, is_known: &dyn Fn(Reg) -> bool) -> FastMap<usize, Found> {
+/// By place in a block, accesses that share words. Each register has a word of its own, until there are no more. `is_known`: of an instruction and its address, whether it
+/// needs none.
+pub(crate) fn found_in(f: &Function, b: usize, is_known: &dyn Fn(usize, Reg) -> bool) -> FastMap<usize, Found> {
     let mut found: FastMap<usize, Found> = FastMap::default();
     // Registers with the bytes of an element, and their first accesses.
     let mut firsts: Vec<(Reg, i64, usize, i32)> = Vec::new();
     let mut n_words = 0;
     for (i, inst) in f.blocks[b].insts.iter().enumerate() {
-        if let Some((r, bytes, offset)) = alone(inst).filter(|a| !is_known(a.0)) {
+        if let Some((r, bytes, offset)) = alone(inst).filter(|a| !is_known(i, a.0)) {
             match firsts.iter().find(|(other, of, ..)| *other == r && *of == bytes) {
                 None => firsts.push((r, bytes, i, offset)),
                 Some(&(.., first, offset_of_first)) => {
@@ -55,13 +56,14 @@ pub(crate) fn found_in(f: &Function, b: usize, is_known: &dyn Fn(Reg) -> bool) -
     found
 }
 
-/// The register, the bytes and the offset of a plain load or store of one element of at least 32 bits, done by all lanes of a block.
+/// The register, the bytes and the offset of a plain load or store of one element of at least 32 bits in the heap, done by all lanes of a block.
 fn alone(inst: &Inst) -> Option<(Reg, i64, i32)> {
     if inst.guarded || !matches!(inst.op, Op::Load { .. } | Op::Store { .. }) {
         return None;
     }
     let class = AccessClass::of(inst)?;
-    let is_plain = class.order == Order::Weak && class.count == 1 && class.bits >= 32;
+    let is_in_heap = matches!(class.space, StateSpace::Global | StateSpace::Const | StateSpace::Generic);
+    let is_plain = is_in_heap && class.order == Order::Weak && class.count == 1 && class.bits >= 32;
     let is_near = (-FAR..FAR).contains(&class.offset);
     Some((reg(class.address)?, class.bytes(), class.offset as i32)).filter(|_| is_plain && is_near)
 }

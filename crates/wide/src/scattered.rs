@@ -4,7 +4,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Op, Reg};
+use handloom_ir::simt::{Inst, Op, Reg, Val};
 use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, Loc};
 use handloom_plan::access::{AccessClass, Kind};
@@ -217,7 +217,9 @@ impl Emit<'_> {
 
     /// Finds the accesses of a block that share words.
     pub(crate) fn find_shared(&mut self, b: usize) {
-        self.found = found_in(self.f, b, &|r| self.plan.facts.class[r.idx()].shape().is_some());
+        // What is found by an index asks its index.
+        let is_known = |i, r| self.indices.of.contains_key(&(b, i)) || self.shape(Val::Reg(r)).is_some();
+        self.found = found_in(self.f, b, &is_known);
     }
 
     /// Nothing is found yet, at the start of a block.

@@ -231,7 +231,7 @@ impl Shape {
     /// Whether the sums of all 32 lanes do not wrap at `bits`, read as signed or unsigned: also those of lanes that no thread has, whose values may lie outside of
     /// `low..=high`.
     pub fn no_lane_wraps(&self, bits: u32, signed: bool) -> bool {
-        let top = if signed { (1u64 << (bits - 1)) - 1 } else { (1u64 << (bits - 1) << 1).wrapping_sub(1) };
+        let top = top(bits, signed);
         let fits = |(lowest, highest): (i64, i64)| {
             i128::from(self.low) + i128::from(lowest) >= 0
                 && i128::from(self.high) + i128::from(highest) <= i128::from(top)
@@ -244,10 +244,16 @@ impl Shape {
         if self.is_uniform() {
             return true;
         }
-        let top = if signed { (1u64 << (bits - 1)) - 1 } else { (1u64 << (bits - 1) << 1).wrapping_sub(1) };
+        let top = top(bits, signed);
         let reach = (0..self.groups()).map(|g| self.span(g)).map(|(a, b)| (b - a) as u64).max().unwrap_or(0);
         self.high <= top && (self.high - self.low).checked_add(reach).is_some_and(|r| r < 1u64 << (bits - 1) << 1)
     }
+}
+
+/// The largest number of so many bits.
+fn top(bits: u32, signed: bool) -> u64 {
+    let half = 1u64 << (bits - 1);
+    if signed { half - 1 } else { half - 1 + half }
 }
 
 /// The shape of a special register, if it has one. `None`: lanes differ in no known way.

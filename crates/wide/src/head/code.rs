@@ -57,11 +57,9 @@ impl Emit<'_> {
         let shapes = [0, 1].map(|i| self.shape(inst.src[i]));
         let (Some(s), Some(t)) = (shapes[0], shapes[1]) else { return };
         // The ends are those of 32 lanes. Where the last warp has fewer, what is known of the threads says nothing of the others.
-        let wraps = match self.plan.facts.shape.threads().is_multiple_of(32) {
-            true => !s.no_wrap(32, int.signed),
-            false => !s.no_lane_wraps(32, int.signed),
-        };
-        if !t.is_uniform() || s.groups() != 1 || wraps {
+        let are_all = self.plan.facts.shape.threads().is_multiple_of(32);
+        let is_plain = if are_all { s.no_wrap(32, int.signed) } else { s.no_lane_wraps(32, int.signed) };
+        if !t.is_uniform() || s.groups() != 1 || !is_plain {
             return;
         }
         let (lo, hi) = s.span(0);
