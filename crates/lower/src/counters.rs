@@ -40,11 +40,13 @@ impl<'f> Writers<'f> {
         Writers { f, starts, by_register: Edges::of_pairs(f.regs.len(), written) }
     }
 
-    /// Whether the branch at the end of a block of a loop is computed from a counter, and from nothing but value ops.
-    pub(crate) fn is_counted(&self, l: &Loop, block: usize, doms: &Dominators) -> bool {
+    /// Whether the branch at the end of a block of a loop is computed from a counter, and from nothing but value ops, all of which are done in each turn that ends
+    /// with a latch.
+    pub(crate) fn is_counted(&self, l: &Loop, (block, latch): (usize, usize), doms: &Dominators) -> bool {
         let Term::Branch { cond, .. } = self.f.blocks[block].term else { return false };
         let at = (self.starts[block], self.starts[block + 1]);
-        self.steps(l, cond, at).is_some_and(|steps| self.count(&steps, doms))
+        let is_done = |s: &Step| doms.dominates(self.block_of(s.number), latch);
+        self.steps(l, cond, at).is_some_and(|steps| steps.iter().all(is_done) && self.count(&steps, doms))
     }
 
     /// All that a value is computed from in a loop, as it is after the places `at` of one block; `None` if that is much, or more than value ops that are the only

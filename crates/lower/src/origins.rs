@@ -79,7 +79,12 @@ impl<'f> Origins<'f> {
 
     /// The places from the start of an instruction's block up to it.
     pub(crate) fn in_front(&self, k: usize) -> (usize, usize) {
-        (self.starts[self.starts.partition_point(|&s| s <= k) - 1], k)
+        (self.starts[self.block_of(k)], k)
+    }
+
+    /// The number of an instruction's block in the loop.
+    pub(crate) fn block_of(&self, k: usize) -> usize {
+        self.starts.partition_point(|&s| s <= k) - 1
     }
 
     /// Marks each instruction with what `mark` says of it and with the marks of all that it is computed from.

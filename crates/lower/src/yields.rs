@@ -3,8 +3,8 @@
 //! A loop gets a yield on those of its back edges by which it may wait:
 //! - on all, if it holds `nanosleep`, `clock` or `globaltimer`;
 //! - if it reads memory that another thread may write, or waits for tensor memory, on every way around on which no exit is *counted*. A counted exit depends on a
-//!   register that each turn computes from its own last value (a counter), and not on such a read: a loop with one ends by itself. So does a
-//!   loop that compares a counter with a weak read of a bound, by less or greater: `i < list->length`.
+//!   register that each turn computes from its own last value (a counter), and not on such a read, neither by its operands nor by a branch that chooses whether it
+//!   steps: a loop with one ends by itself. So does a loop that compares a counter with a weak read of a bound, by less or greater: `i < list->length`.
 //!
 //! A weak load whose address moves from turn to turn is no such read: it walks a list or searches a table. A loop that waits through weak
 //! loads of moving addresses has a data race and is not found; nor is one that waits through ordinary local memory.
@@ -64,7 +64,7 @@ const LEAST_LOOKED_AT: usize = 20_000;
 /// Whether a loop goes around by a latch only behind an exit that a simple counter decides about.
 fn is_counted(f: &Function, l: &Loop, latch: usize, writers: &Writers, doms: &Dominators) -> bool {
     let exits = l.blocks.iter().rev().filter(|b| leaves(f, l, **b) && doms.dominates(**b, latch));
-    exits.into_iter().any(|b| writers.is_counted(l, *b, doms))
+    exits.into_iter().any(|b| writers.is_counted(l, (*b, latch), doms))
 }
 
 /// Whether a block of a loop may lead out of it.
@@ -90,7 +90,7 @@ fn waits(f: &Function, l: &Loop, doms: &Dominators, preds: &Edges) -> Vec<usize>
     if !calls && !insts().any(|i| may_read_others(&i.op)) {
         return Vec::new();
     }
-    let waiting = Waiting::of(f, l, preds);
+    let waiting = Waiting::of(f, l, preds, doms);
     if !calls && !waiting.origins.any(READS_OTHERS) {
         return Vec::new();
     }
@@ -114,17 +114,36 @@ const READS_OTHERS: u8 = 2;
 const READS_IN_ORDER: u8 = 4;
 
 impl<'f> Waiting<'f> {
-    fn of(f: &'f Function, l: &'f Loop, preds: &Edges) -> Waiting<'f> {
+    fn of(f: &'f Function, l: &'f Loop, preds: &Edges, doms: &Dominators) -> Waiting<'f> {
         let mut origins = Origins::of(f, l);
         let carried = carried(f, l, preds, origins.writers());
         let is_carried = |d: &Reg| carried.binary_search(d).is_ok();
         origins.spread(|o, k| if o.insts[k].dst.iter().any(is_carried) && o.is_of_itself(k) { COUNTS } else { 0 });
+        let calls = l.blocks.iter().any(|&b| matches!(f.blocks[b].term, Term::Call { .. }));
         origins.spread(|o, k| {
-            let others = if reads_others(o, k) { READS_OTHERS } else { 0 };
+            let others = if reads_others(o, k) || calls && may_read_results(&o.insts[k].op) { READS_OTHERS } else { 0 };
             let in_order = if reads_in_order(&o.insts[k].op) { READS_IN_ORDER } else { 0 };
             others | in_order
         });
-        Waiting { f, l, origins }
+        let mut waiting = Waiting { f, l, origins };
+        waiting.mark_chosen(doms);
+        waiting
+    }
+
+    /// Where what is read chooses the way through a turn, what is not written in every turn depends on it: a counter that steps only if a flag was seen.
+    fn mark_chosen(&mut self, doms: &Dominators) {
+        let (f, l) = (self.f, self.l);
+        let chooses = |n: usize| {
+            let mut n_inside = 0;
+            let term = &f.blocks[l.blocks[n]].term;
+            for_each_successor(term, |s| n_inside += usize::from(l.contains(s.idx())));
+            n_inside > 1 && self.origins.marks(&term.sources(), self.origins.places_of(n)) & READS_OTHERS != 0
+        };
+        if (0..l.blocks.len()).any(chooses) {
+            let is_always = |b: usize| l.latches.iter().all(|latch| doms.dominates(b, *latch));
+            let always: Vec<bool> = l.blocks.iter().map(|b| is_always(*b)).collect();
+            self.origins.spread(|o, k| if always[o.block_of(k)] { 0 } else { READS_OTHERS });
+        }
     }
 
     /// Whether the `n`th block of the loop leaves it by a counter.
@@ -171,6 +190,11 @@ fn may_read_others(op: &Op) -> bool {
         ),
         op => reads_in_order(op),
     }
+}
+
+/// Whether an op reads memory of its thread, where a function leaves its results.
+fn may_read_results(op: &Op) -> bool {
+    matches!(op, Op::Load { access, .. } if matches!(access.space, StateSpace::Local | StateSpace::ParamFunc))
 }
 
 /// Whether it does so other than by a weak load.
