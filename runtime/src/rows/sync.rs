@@ -20,7 +20,7 @@ use crate::warp::host::{CtaHost, Parked};
 pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     let copy = if c.x == CopyKind::Full as u64 { CopyKind::Full } else { CopyKind::Masked };
     // The lanes of the call with their members, and the member mask of a lane.
-    let here = Parked { ctx: c.ctx, site: c.site, copy, lanes: c.mask, members: 0 };
+    let here = Parked { ctx: c.ctx, site: c.site, copy, lanes: c.mask, members: 0, values: Vec::new() };
     if c.host.told.as_ref().is_some_and(|told| told.has_misuses) {
         let (span, warp) = (c.tables.syncs[c.site].span, c.warp());
         let members = members_of(&here);
@@ -39,7 +39,7 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     if c.host.warps[w].parked.is_empty() {
         let members = member_mask(c.mask.trailing_zeros().min(31) as usize);
         if members & live & !c.mask == 0 && is_uniform(&here, members) {
-            complete(c.host, &[Parked { members, ..here }]);
+            complete(c.host, &[Parked { members, ..here.clone() }]);
             return 1;
         }
     }
@@ -50,12 +50,12 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
         let members = member_mask(left.trailing_zeros() as usize);
         let group = lanes(left).filter(|l| member_mask(*l) == members).fold(0, |m, l| m | 1 << l);
         left &= !group;
-        groups.push(Parked { lanes: group, members, ..here });
+        groups.push(Parked { lanes: group, members, ..here.clone() });
     }
     // Choice: a lane that its own mask does not name is undefined; it takes part when the named ones are there.
     let is_met = |g: &Parked, elsewhere: u32| g.members & live & !(g.lanes | elsewhere) == 0;
     if groups.iter().all(|g| matching(c.host, w, op, g.members) == 0 && is_met(g, 0)) {
-        groups.iter().for_each(|g| complete(c.host, &[*g]));
+        groups.iter().for_each(|g| complete(c.host, std::slice::from_ref(g)));
         return 1;
     }
     for g in groups {
@@ -65,7 +65,7 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
             complete(c.host, &all);
             all.iter().for_each(release);
         } else {
-            c.host.warps[w].parked.push(g);
+            c.host.warps[w].parked.push(Parked { values: values_of(&g), ..g });
         }
     }
     0
@@ -75,11 +75,10 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
 pub(crate) fn complete_parked(host: &mut CtaHost, w: usize) {
     let live = host.live(w);
     let mut i = 0;
-    while let Some(p) = host.warps[w].parked.get(i).copied() {
-        let op = p.op().op;
-        let there = matching(host, w, op, p.members);
-        if p.members & live & !there == 0 {
-            let all = take_matching(host, w, op, p.members);
+    while let Some((op, members)) = host.warps[w].parked.get(i).map(|p| (p.op().op, p.members)) {
+        let there = matching(host, w, op, members);
+        if members & live & !there == 0 {
+            let all = take_matching(host, w, op, members);
             complete(host, &all);
             all.iter().for_each(release);
             i = 0;
@@ -117,6 +116,17 @@ fn members_of(p: &Parked) -> [u32; 32] {
         p.ctx.read_row(*loc, p.lanes, &mut row);
     }
     row.map(|v| v as u32)
+}
+
+/// What lanes hand over: the sources before the membermask.
+fn values_of(p: &Parked) -> Vec<[u64; 32]> {
+    let src = &p.operands().src;
+    let of = |loc: &Loc| {
+        let mut row = [0; 32];
+        p.ctx.read_row(*loc, p.lanes, &mut row);
+        row
+    };
+    src[..src.len().saturating_sub(1)].iter().map(of).collect()
 }
 
 fn fits(p: &Parked, op: Op, members: u32) -> bool {
@@ -192,7 +202,11 @@ fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
     for p in all {
         let site = p.operands();
         let values = &site.src[..site.src.len().saturating_sub(1)];
-        for (row, loc) in rows.iter_mut().zip(values) {
+        for (i, (row, loc)) in rows.iter_mut().zip(values).enumerate() {
+            if let Some(kept) = p.values.get(i) {
+                lanes(p.lanes).for_each(|lane| row[lane] = kept[lane]);
+                continue;
+            }
             if p.lanes == active {
                 p.ctx.read_row(*loc, active, row);
                 // As in the interpreter.
@@ -208,7 +222,7 @@ fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
 
 /// Does a warp-level op at once if the whole warp is there and there is code for that.
 fn of_whole_warp(machine: &Host, p: &Parked) -> bool {
-    if p.lanes != u32::MAX {
+    if p.lanes != u32::MAX || !p.values.is_empty() {
         return false;
     }
     if let Op::Shfl(mode) = p.op().op {

@@ -92,7 +92,7 @@ impl WarpHost {
 }
 
 /// Lanes at a warp-level op.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Parked {
     pub(crate) ctx: Ctx,
     /// Number of the op.
@@ -102,6 +102,8 @@ pub(crate) struct Parked {
     pub(crate) lanes: u32,
     /// The member mask.
     pub(crate) members: u32,
+    /// What they hand over, by operand and lane, once they wait: other lanes go on meanwhile, and write where the operands were. Empty before.
+    pub(crate) values: Vec<[u64; 32]>,
 }
 
 impl Parked {
