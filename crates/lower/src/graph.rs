@@ -183,19 +183,33 @@ impl Edges {
     }
 
     /// The edges of `n` nodes, as pairs in any order: those of each node ascend, and each is there once.
-    pub(crate) fn of_pairs(n: usize, mut pairs: Vec<(usize, usize)>) -> Edges {
-        pairs.sort_unstable();
-        pairs.dedup();
-        let mut end = vec![0; n];
-        for (i, (from, _)) in pairs.iter().enumerate() {
-            end[*from] = i + 1;
+    pub(crate) fn of_pairs(n: usize, pairs: Vec<(usize, usize)>) -> Edges {
+        // By counting, twice: where each node's begin, and then where they end.
+        let mut end = vec![0; n + 1];
+        pairs.iter().for_each(|(from, _)| end[from + 1] += 1);
+        (0..n).for_each(|i| end[i + 1] += end[i]);
+        let mut all = vec![0; pairs.len()];
+        for (from, to) in pairs {
+            all[end[from]] = to;
+            end[from] += 1;
         }
-        let mut last = 0;
+        let (mut list, mut begin) = (Vec::with_capacity(all.len()), 0);
+        end.pop();
         for e in &mut end {
-            last = last.max(*e);
-            *e = last;
+            let of_node = &mut all[begin..*e];
+            if !of_node.is_sorted() {
+                of_node.sort_unstable();
+            }
+            begin = *e;
+            let first = list.len();
+            for to in of_node.iter() {
+                if list[first..].last() != Some(to) {
+                    list.push(*to);
+                }
+            }
+            *e = list.len();
         }
-        Edges { end, list: pairs.into_iter().map(|(_, to)| to).collect() }
+        Edges { end, list }
     }
 
     /// Adds a node with edges to others, which may come later.

@@ -20,6 +20,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Counting, Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
@@ -107,7 +108,9 @@ pub(crate) fn places(plan: &Plan, elsewhere: &[Option<u32>], indices: &Indices) 
         let (narrow, v) = scan(&narrow, FIRST_VECTOR + 4 * n, (VECTORS - FIRST_VECTOR - 4 * n) / 2, 2);
         (w + v, n, wide, narrow)
     };
-    let shares = (0..=(VECTORS - FIRST_VECTOR) / 4).map(of_share);
+    // More than live at one time gain nothing.
+    let most = (VECTORS - FIRST_VECTOR) / 4;
+    let shares = (0..=most.min(most_alive(&wide, most.into()) as u8)).map(of_share);
     if let Some((_, _, wide, narrow)) = shares.min_by_key(|s| (s.0, s.1)) {
         for (r, v) in wide.into_iter().chain(narrow) {
             of[r] = Place::Vectors(v);
@@ -116,14 +119,13 @@ pub(crate) fn places(plan: &Plan, elsewhere: &[Option<u32>], indices: &Indices) 
     let pend = std::mem::size_of::<WarpCtx>() as u32;
     let work = (pend + 4 * f.blocks.len() as u32).next_multiple_of(8);
     let heads = if plan.options.counted == Counting::All { work + 16 } else { work };
-    let mut room = Room { end: heads.next_multiple_of(64), free: Vec::new() };
+    let mut room = Room { end: heads.next_multiple_of(64), free: FastMap::default() };
     let mut home = vec![0; f.regs.len()];
     let written = written(plan);
     // Homes first, then what lives in one block, sharing space.
     let mut busy = Busy::default();
-    let mut order: Vec<Interval> = intervals;
-    order.sort_by_key(|i| (!own.has(i.reg), i.start));
-    for i in order {
+    let (with_homes, others): (Vec<Interval>, Vec<Interval>) = intervals.into_iter().partition(|i| own.has(i.reg));
+    for i in with_homes.into_iter().chain(others) {
         let r = i.reg;
         busy.give_before(i.start, &mut room);
         if let Some(at) = elsewhere.get(r).copied().flatten() {
@@ -191,14 +193,15 @@ impl Places {
 /// Space of a context that grows at its end.
 struct Room {
     end: u32,
-    free: Vec<(u32, u32)>,
+    /// By size, where space was given back.
+    free: FastMap<u32, Vec<u32>>,
 }
 
 impl Room {
     fn take(&mut self, bytes: u32) -> u32 {
-        let bytes = if bytes > 64 { bytes.next_multiple_of(64) } else { bytes.next_power_of_two() };
-        if let Some(k) = self.free.iter().position(|f| f.1 == bytes) {
-            return self.free.swap_remove(k).0;
+        let bytes = Room::whole(bytes);
+        if let Some(at) = self.free.get_mut(&bytes).and_then(Vec::pop) {
+            return at;
         }
         let at = self.end.next_multiple_of(bytes.min(64));
         self.end = at + bytes;
@@ -206,8 +209,12 @@ impl Room {
     }
 
     fn give(&mut self, at: u32, bytes: u32) {
-        let bytes = if bytes > 64 { bytes.next_multiple_of(64) } else { bytes.next_power_of_two() };
-        self.free.push((at, bytes));
+        self.free.entry(Room::whole(bytes)).or_default().push(at);
+    }
+
+    /// The bytes that are taken for so many.
+    fn whole(bytes: u32) -> u32 {
+        if bytes > 64 { bytes.next_multiple_of(64) } else { bytes.next_power_of_two() }
     }
 }
 
@@ -264,9 +271,7 @@ fn written(plan: &Plan) -> Set {
 /// Registers whose words in the context are their own.
 fn own(plan: &Plan) -> Set {
     let mut set = written(plan);
-    plan.facts.live.entry.iter().for_each(|s| {
-        set.union(s);
-    });
+    set.union(&plan.facts.live.across);
     set
 }
 
@@ -330,18 +335,16 @@ fn intervals(plan: &Plan, indices: &Indices) -> Vec<Interval> {
         places.push((start, at));
         at += 1;
     }
-    // What lives from block to block is mentioned where it lives first and last.
-    let live = &plan.facts.live;
-    let (mut seen, mut seen_behind) = (Set::new(f.regs.len()), Set::new(f.regs.len()));
+    // What lives from block to block is mentioned where it lives first and last. What a block before this one leads here with was mentioned there, and what a
+    // block behind goes on with will be.
+    let (live, cfg) = (&plan.facts.live, &plan.facts.cfg);
     for (b, (start, end)) in places.iter().enumerate() {
-        let mut first = |r: usize, at: u32| all[r].start = all[r].start.min(at);
-        seen.union_with(&live.entry[b], |r| first(r, *start));
-        seen.union_with(&live.exit[b], |r| first(r, *end));
-    }
-    for (b, (start, end)) in places.iter().enumerate().rev() {
-        let mut last = |r: usize, at: u32| all[r].end = all[r].end.max(at);
-        seen_behind.union_with(&live.exit[b], |r| last(r, *end));
-        seen_behind.union_with(&live.entry[b], |r| last(r, *start));
+        if cfg.preds[b].iter().all(|p| *p >= b) {
+            live.entry[b].iter().for_each(|r| all[r].start = all[r].start.min(*start));
+        }
+        if cfg.succs[b].iter().any(|s| *s <= b) {
+            live.exit(b).iter().for_each(|r| all[r].end = all[r].end.max(*end));
+        }
     }
     for (d, sum, at) in sums {
         if all[d].start == at && d != sum {
@@ -351,6 +354,21 @@ fn intervals(plan: &Plan, indices: &Indices) -> Vec<Interval> {
     all.retain(|i| i.start != u32::MAX);
     all.sort_by_key(|i| i.start);
     all
+}
+
+/// How many of some lives, in the order of their starts, are at one time, counted up to `enough`.
+fn most_alive(list: &[Interval], enough: usize) -> usize {
+    let mut ends: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
+    for i in list {
+        while ends.peek().is_some_and(|end| end.0 < i.start) {
+            ends.pop();
+        }
+        ends.push(Reverse(i.end));
+        if ends.len() >= enough {
+            return enough;
+        }
+    }
+    ends.len()
 }
 
 /// Gives sets of vectors, `n` of them of `size` vectors each, to those that are mentioned most for the time that they live. Returns who got which, and the

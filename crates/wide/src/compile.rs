@@ -191,6 +191,7 @@ fn made(
         member: 0,
         member_step: 0,
         members: Vec::new(),
+        spare_members: Vec::new(),
         found: FastMap::default(),
         going: None,
         is_of_first: false,

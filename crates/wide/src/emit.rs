@@ -197,6 +197,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) member_step: i32,
     /// Where registers live for each of them; for the one that the code is for, what is swapped back last.
     pub(crate) members: Vec<Vec<Place>>,
+    /// Such places while no way of a gang is emitted: those outside of gangs.
+    pub(crate) spare_members: Vec<Vec<Place>>,
     /// By place in the block, accesses that share what one of them finds of its lanes.
     pub(crate) found: FastMap<usize, Found>,
     /// The lanes that do what is being emitted, where a gang does it for some.

@@ -62,7 +62,8 @@ impl Emit<'_> {
         let n = self.f.blocks.len();
         // Where all lanes of a warp stand at one block, which they mostly do, its values alone are read.
         let any = self.a.label();
-        let stubs: Vec<Label> = self.landings().iter().map(|is| if *is { self.a.label() } else { any }).collect();
+        let landings: Vec<bool> = (0..self.f.blocks.len()).map(|b| self.is_landing(b)).collect();
+        let stubs: Vec<Label> = landings.iter().map(|is| if *is { self.a.label() } else { any }).collect();
         let table = self.a.table(stubs.clone());
         self.dispatch_table = (n > 1).then_some((table, any));
         self.a.bind(self.dispatch);
@@ -108,7 +109,7 @@ impl Emit<'_> {
     /// A place for what dispatch does for warps that stand at a block, if it is to do something else than before; and where it goes for those whose lanes stand apart.
     pub(crate) fn dispatch_stub(&mut self, b: usize) -> Option<(Label, Label)> {
         let (table, any) = self.dispatch_table?;
-        if self.landings()[b] {
+        if self.is_landing(b) {
             return None;
         }
         let stub = self.a.label();
@@ -261,16 +262,10 @@ impl Emit<'_> {
         (0..self.f.blocks.len()).any(|b| self.plan.facts.masked.has(b) && waits(b))
     }
 
-    /// Blocks that lanes start or go on at after they left the code.
-    fn landings(&self) -> Vec<bool> {
-        let mut landing = vec![false; self.f.blocks.len()];
-        landing[0] = true;
-        for (b, block) in self.f.blocks.iter().enumerate() {
-            if block.term.suspends() || self.may_wait(b) {
-                block.term.successors().iter().for_each(|s| landing[s.idx()] = true);
-            }
-        }
-        landing
+    /// Whether lanes start or go on at a block after they left the code.
+    fn is_landing(&self, b: usize) -> bool {
+        let leaves = |p: &usize| self.f.blocks[*p].term.suspends() || self.may_wait(*p);
+        b == 0 || self.plan.facts.cfg.preds[b].iter().any(leaves)
     }
 
     /// Whether lanes may wait for others at the end of a block.
@@ -282,13 +277,12 @@ impl Emit<'_> {
     /// Blocks at which lanes may wait while others go on. (Most blocks follow a warp-level op of all lanes, which go on together: at such a one none does.)
     fn waiting_places(&self) -> Vec<bool> {
         let masked = &self.plan.facts.masked;
-        let landings = self.landings();
         let comes_whole = |b: usize, p: usize| {
             p < b && !masked.has(p) && matches!(self.f.blocks[p].term, Term::Jump(_)) && !self.may_wait(p)
         };
         let preds = &self.plan.facts.cfg.preds;
         (0..self.f.blocks.len())
-            .map(|b| masked.has(b) || landings[b] || !preds[b].iter().all(|p| comes_whole(b, *p)))
+            .map(|b| masked.has(b) || self.is_landing(b) || !preds[b].iter().all(|p| comes_whole(b, *p)))
             .collect()
     }
 
@@ -647,7 +641,7 @@ impl Emit<'_> {
         }
         if self.in_part {
             // Lanes may be parked, and others may come back.
-            let live: Vec<usize> = self.plan.facts.live.exit[b].iter().collect();
+            let live: Vec<usize> = self.plan.facts.live.exit(b).iter().collect();
             for r in live {
                 if self.places.home[r] != 0 && inst.dst.iter().all(|d| d.idx() != r) {
                     self.move_register(r, Way::Out);

@@ -309,10 +309,10 @@ impl Emit<'_> {
             is_first: false,
             is_whole: search.is_whole,
             end: End::Place(None),
-            common: vec![false; f.regs.len()],
+            common: Set::default(),
             guarded: FastMap::default(),
             folds: FastMap::default(),
-            places: Vec::new(),
+            entered: Vec::new(),
             moves: Vec::new(),
             alive: Vec::new(),
             spare: Vec::new(),
@@ -359,7 +359,7 @@ impl Emit<'_> {
                 }
                 let of_all = |v: &Val| match v {
                     Val::Imm(..) => true,
-                    Val::Reg(r) => way.common[r.idx()] || self.is_same_in_warps(*r),
+                    Val::Reg(r) => way.common.has(r.idx()) || self.is_same_in_warps(*r),
                 };
                 let is_alone = inst.dst.iter().all(|d| self.plan.def_count[d.idx()] == 1 && self.is_in_vectors(*d));
                 let is_common = !inst.dst.is_empty()
@@ -368,7 +368,7 @@ impl Emit<'_> {
                     && matches!(inst.op, Op::Load { .. } | Op::Pure(_))
                     && inst.src.iter().all(of_all);
                 if is_common && !is_nothing {
-                    inst.dst.iter().for_each(|d| way.common[d.idx()] = true);
+                    inst.dst.iter().for_each(|d| _ = way.common.add(d.idx()));
                 }
             }
             way.blocks.push((b, n));
@@ -587,7 +587,7 @@ impl Emit<'_> {
             }
             let mut readers: FastSet<usize> = FastSet::default();
             for i in 0..n {
-                let is_common = insts[i].dst.iter().any(|d| way.common[d.idx()]);
+                let is_common = insts[i].dst.iter().any(|d| way.common.has(d.idx()));
                 if is_common || !matches!(insts[i].op, Op::Load { .. }) {
                     continue;
                 }

@@ -104,7 +104,7 @@ impl Emit<'_> {
             Val::Imm(..) => 0,
         };
         // Sets of registers: vectors are shared only by what does not live at one time.
-        let mut live = self.plan.facts.live.exit[b].iter().fold(0, |m, r| m | self.vectors(r));
+        let mut live = self.plan.facts.live.exit(b).iter().fold(0, |m, r| m | self.vectors(r));
         let mut after = vec![live; block.insts.len() + 1];
         live = block.term.sources().iter().fold(live, |m, v| m | of(v));
         for (i, inst) in block.insts.iter().enumerate().rev() {

@@ -292,7 +292,7 @@ impl Emit<'_, '_> {
     /// Writes back what lives on after block `b`.
     pub(crate) fn write_back(&mut self, b: usize) {
         for r in std::mem::take(&mut self.copy.written) {
-            if self.plan.facts.live.exit[b].has(r.idx())
+            if self.plan.facts.live.exit(b).has(r.idx())
                 && let Some(rep) = self.copy.reps.get(&r).cloned()
             {
                 self.store_home(r, &rep);

@@ -11,7 +11,9 @@ use handloom_ir::types::{Order, StateSpace, Ty, Varies};
 use super::fold::{Definition, Folded, canonical, fold};
 use super::values::Values;
 use crate::graph::{Dominators, Edges};
-use handloom_diag::hash::FastMap;
+use std::hash::{Hash, Hasher};
+
+use handloom_diag::hash::{FastHasher, FastMap};
 use smallvec::smallvec;
 
 /// Simplifies an ordered function. Control flow stays, but for branches on constants and on negated predicates.
@@ -28,7 +30,8 @@ pub fn simplify(f: &mut Function) {
         names: (0..n as u32).map(|i| Val::Reg(Reg(i))).collect(),
         defs: vec![None; n],
         held: vec![None; n],
-        made: FastMap::default(),
+        made: Vec::new(),
+        last: FastMap::default(),
         block: 0,
     };
     for (b, block) in blocks.iter_mut().enumerate() {
@@ -39,15 +42,14 @@ pub fn simplify(f: &mut Function) {
     f.blocks = blocks;
 }
 
-/// Sources of an op in a table: at most four.
-type Sources = [Option<Val>; 4];
-
-/// A definition: the op, and its sources where they are constants and values.
-#[derive(Clone, Copy)]
-struct Def {
-    op: Pure,
+/// A definition: the op, its sources, which are constants and values, and its first result, a value.
+struct Made {
+    op: Op,
     src: [Val; 4],
     n: usize,
+    dst: Reg,
+    /// The one of the same hash before it.
+    before: Option<usize>,
 }
 
 struct Walk<'a> {
@@ -56,11 +58,14 @@ struct Walk<'a> {
     values: &'a Values,
     /// What each value is called in the end.
     names: Vec<Val>,
-    defs: Vec<Option<Def>>,
+    /// By value, its definition.
+    defs: Vec<Option<usize>>,
     /// What a register with several definitions holds at this point of the block of that number.
     held: Vec<Option<(usize, Val)>>,
-    /// Instructions met, with their first result.
-    made: FastMap<(Op, Sources), Reg>,
+    /// Definitions of values that were met, in order.
+    made: Vec<Made>,
+    /// By hash of op and sources: the last of them.
+    last: FastMap<u64, usize>,
     block: usize,
 }
 
@@ -90,12 +95,12 @@ impl Walk<'_> {
         }
         self.move_offset(i);
         if is_repeatable(i)
-            && let Some(key) = self.key(i)
+            && let Some(hash) = self.hash(i)
         {
-            if let Some(found) = self.find(&key, i.dst[0]) {
+            if let Some(found) = self.find(hash, i) {
                 return self.becomes(i, Val::Reg(found));
             }
-            self.remember(key, i.dst[0]);
+            self.remember(hash, i);
         }
         self.forget(i);
         true
@@ -114,17 +119,11 @@ impl Walk<'_> {
             }
         }
         i.op = Op::Pure(op);
-        let dst = i.dst[0];
-        if let Some(key) = self.key(i) {
-            if let Some(found) = self.find(&key, i.dst[0]) {
+        if let Some(hash) = self.hash(i) {
+            if let Some(found) = self.find(hash, i) {
                 return self.becomes(i, Val::Reg(found));
             }
-            if self.values.is_value(dst) {
-                let mut src = [Val::Imm(0, Ty::P); 4];
-                src[..i.src.len()].copy_from_slice(&i.src);
-                self.defs[dst.idx()] = Some(Def { op, src, n: i.src.len() });
-            }
-            self.remember(key, dst);
+            self.remember(hash, i);
         }
         self.forget(i);
         true
@@ -171,27 +170,43 @@ impl Walk<'_> {
 
     fn definition(&self, v: Val) -> Option<Definition<'_>> {
         let Val::Reg(r) = v else { return None };
-        self.defs[r.idx()].as_ref().map(|d| (d.op, &d.src[..d.n]))
+        let made = &self.made[self.defs[r.idx()]?];
+        let Op::Pure(op) = made.op else { return None };
+        Some((op, &made.src[..made.n]))
     }
 
-    /// What makes two instructions equal; none if a source may change between them.
-    fn key(&self, i: &Inst) -> Option<(Op, Sources)> {
+    /// A hash of what makes two instructions equal; none if a source may change between them.
+    fn hash(&self, i: &Inst) -> Option<u64> {
         if i.src.len() > 4 || !i.src.iter().all(|s| self.values.is_fixed(*s)) {
             return None;
         }
-        let mut src = [None; 4];
-        src.iter_mut().zip(&i.src).for_each(|(k, s)| *k = Some(*s));
-        Some((i.op, src))
+        let mut hasher = FastHasher::default();
+        i.op.hash(&mut hasher);
+        i.src.hash(&mut hasher);
+        Some(hasher.finish())
     }
 
-    fn find(&self, key: &(Op, Sources), dst: Reg) -> Option<Reg> {
-        let found = *self.made.get(key).filter(|r| self.types[r.idx()] == self.types[dst.idx()])?;
-        self.values.block(found).filter(|&b| self.doms.dominates(b, self.block)).map(|_| found)
+    /// What the last instruction that is equal to one of such a hash made, if it is there.
+    fn find(&self, hash: u64, i: &Inst) -> Option<Reg> {
+        let mut at = self.last.get(&hash).copied();
+        while let Some(made) = at.map(|k| &self.made[k]) {
+            if made.op == i.op && made.src[..made.n] == i.src[..] {
+                let found = Some(made.dst).filter(|r| self.types[r.idx()] == self.types[i.dst[0].idx()])?;
+                return self.values.block(found).filter(|&b| self.doms.dominates(b, self.block)).map(|_| found);
+            }
+            at = made.before;
+        }
+        None
     }
 
-    fn remember(&mut self, key: (Op, Sources), dst: Reg) {
+    fn remember(&mut self, hash: u64, i: &Inst) {
+        let dst = i.dst[0];
         if self.values.is_value(dst) {
-            self.made.insert(key, dst);
+            let mut src = [Val::Imm(0, Ty::P); 4];
+            src[..i.src.len()].copy_from_slice(&i.src);
+            self.defs[dst.idx()] = Some(self.made.len());
+            let before = self.last.insert(hash, self.made.len());
+            self.made.push(Made { op: i.op, src, n: i.src.len(), dst, before });
         }
     }
 

@@ -3,8 +3,9 @@
 use handloom_ir::simt::{BlockId, Function, dominators};
 use smallvec::SmallVec;
 
-/// A set of small numbers.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A set of small numbers. It has room for those from the first to the last word of them that it was made for or that came into it: the registers that live at
+/// one place of a function have numbers that lie close together, as they are numbered in the order in which they are met.
+#[derive(Clone, Default, Debug)]
 pub struct Set {
     /// The number of words before the first of `words`: they are 0.
     skipped: usize,
@@ -26,18 +27,36 @@ impl Set {
         set
     }
 
-    /// A set with these members, in room for them alone: nothing outside of the first and the last of them can be added.
+    /// A set with these members, in room for them alone.
     pub fn of(members: &[usize]) -> Set {
-        let first = members.iter().min().map_or(0, |m| m / 64);
-        let end = members.iter().max().map_or(0, |m| m / 64 + 1);
-        let mut set = Set { skipped: first, words: vec![0; end - first] };
-        members.iter().for_each(|m| set.words[m / 64 - first] |= 1 << (m % 64));
+        let mut set = Set::default();
+        let ends = members.iter().min().zip(members.iter().max());
+        ends.into_iter().for_each(|(first, last)| set.make_room(first / 64, last / 64 + 1));
+        members.iter().for_each(|m| _ = set.add(*m));
         set
+    }
+
+    /// Makes room for the words from `first` to before `end`.
+    fn make_room(&mut self, first: usize, end: usize) {
+        if self.words.is_empty() {
+            self.skipped = first;
+        } else if first < self.skipped {
+            self.words.splice(..0, std::iter::repeat_n(0, self.skipped - first));
+            self.skipped = first;
+        }
+        if end > self.skipped + self.words.len() {
+            self.words.resize(end - self.skipped, 0);
+        }
+    }
+
+    /// The word with so many words before it.
+    fn word(&self, at: usize) -> u64 {
+        self.words.get(at.wrapping_sub(self.skipped)).copied().unwrap_or(0)
     }
 
     /// Whether `i` is in it.
     pub fn has(&self, i: usize) -> bool {
-        self.words.get((i / 64).wrapping_sub(self.skipped)).is_some_and(|w| w >> (i % 64) & 1 == 1)
+        self.word(i / 64) >> (i % 64) & 1 == 1
     }
 
     /// The number of members.
@@ -47,6 +66,9 @@ impl Set {
 
     /// Adds `i`; tells whether it was new.
     pub fn add(&mut self, i: usize) -> bool {
+        if (i / 64).wrapping_sub(self.skipped) >= self.words.len() {
+            self.make_room(i / 64, i / 64 + 1);
+        }
         let w = &mut self.words[i / 64 - self.skipped];
         let new = *w >> (i % 64) & 1 == 0;
         *w |= 1 << (i % 64);
@@ -55,45 +77,53 @@ impl Set {
 
     /// Removes `i`.
     pub fn remove(&mut self, i: usize) {
-        self.words[i / 64 - self.skipped] &= !(1 << (i % 64));
+        if let Some(word) = self.words.get_mut((i / 64).wrapping_sub(self.skipped)) {
+            *word &= !(1 << (i % 64));
+        }
     }
 
     /// Adds all of `other`; tells whether anything was new.
     pub fn union(&mut self, other: &Set) -> bool {
         let mut changed = false;
-        for (a, b) in self.words[other.skipped - self.skipped..].iter_mut().zip(&other.words) {
+        for (a, b) in self.words_for(other).iter_mut().zip(&other.words) {
             changed |= *b & !*a != 0;
             *a |= *b;
         }
         changed
     }
 
-    /// Adds what of `other`, for the same numbers, is not in `without`; tells whether anything was new.
+    /// Adds what of `other` is not in `without`; tells whether anything was new.
     pub(super) fn union_without(&mut self, other: &Set, without: &Set) -> bool {
         let mut changed = false;
-        for ((a, b), c) in self.words.iter_mut().zip(&other.words).zip(&without.words) {
-            let new = *b & !*c & !*a;
+        let mut add = |(a, b): (&mut u64, &u64), c: u64| {
+            let new = *b & !c & !*a;
             changed |= new != 0;
             *a |= new;
+        };
+        let words = self.words_for(other).iter_mut().zip(&other.words);
+        if (without.skipped, without.words.len()) == (other.skipped, other.words.len()) {
+            words.zip(&without.words).for_each(|(ab, c)| add(ab, *c));
+        } else {
+            (other.skipped..).zip(words).for_each(|(at, ab)| add(ab, without.word(at)));
         }
         changed
     }
 
-    /// Adds all of `other`, for the same numbers, and calls a function with each member that was new.
-    pub fn union_with(&mut self, other: &Set, mut new: impl FnMut(usize)) {
-        for (i, (a, b)) in self.words.iter_mut().zip(&other.words).enumerate() {
-            let mut left = *b & !*a;
-            *a |= left;
-            while left != 0 {
-                new((self.skipped + i) * 64 + left.trailing_zeros() as usize);
-                left &= left - 1;
-            }
+    /// The words for those numbers that another set has room for, which this one then has too.
+    fn words_for(&mut self, other: &Set) -> &mut [u64] {
+        if other.words.is_empty() {
+            return &mut [];
         }
+        let end = other.skipped + other.words.len();
+        if other.skipped < self.skipped || end > self.skipped + self.words.len() {
+            self.make_room(other.skipped, end);
+        }
+        &mut self.words[other.skipped - self.skipped..end - self.skipped]
     }
 
-    /// What is in this set and in another one for the same numbers, in ascending order.
+    /// What is in this set and in another one, in ascending order.
     pub fn both(&self, other: &Set) -> Vec<usize> {
-        let words = self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect();
+        let words = self.words.iter().enumerate().map(|(i, a)| a & other.word(self.skipped + i)).collect();
         Set { skipped: self.skipped, words }.iter().collect()
     }
 

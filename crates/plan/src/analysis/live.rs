@@ -6,22 +6,37 @@ use handloom_ir::simt::{Function, Op, Pure, Reg, Val};
 use super::cfg::{Cfg, Set};
 use super::n_definitions;
 
+/// Registers of a function whose sets are made with room for all.
+const FEW: usize = 2048;
+
 /// Live registers at the start and end of each block.
 #[derive(Debug)]
 pub struct Live {
     /// Live at the start.
     pub entry: Vec<Set>,
-    /// Live at the end.
-    pub exit: Vec<Set>,
+    /// Live at the start of any block.
+    pub across: Set,
+    exit: Vec<Exit>,
+}
+
+/// What lives at the end of a block.
+#[derive(Debug)]
+enum Exit {
+    /// What does at the start of the one block behind it.
+    AsEntry(usize),
+    Own(Set),
 }
 
 impl Live {
     /// Backward data flow over the blocks.
     pub fn new(f: &Function, cfg: &Cfg) -> Live {
-        let (n, regs) = (f.blocks.len(), f.regs.len());
+        let n = f.blocks.len();
+        // Room for all is made at once where that is little, and else for those that come.
+        let none = if f.regs.len() <= FEW { Set::new(f.regs.len()) } else { Set::default() };
         // What a block reads before it writes it lives at its start, whatever comes behind it.
-        let mut entry = vec![Set::new(regs); n];
-        let mut writes = vec![Set::new(regs); n];
+        let mut entry = vec![none.clone(); n];
+        let mut writes = vec![none.clone(); n];
+        let mut across = Set::new(f.regs.len());
         let read_where_written = read_where_written(f);
         for (b, block) in f.blocks.iter().enumerate() {
             let mut read = |v: &Val, written: &Set| {
@@ -29,6 +44,7 @@ impl Live {
                     && !written.has(r.idx())
                 {
                     entry[b].add(r.idx());
+                    across.add(r.idx());
                 }
             };
             for inst in &block.insts {
@@ -44,7 +60,12 @@ impl Live {
             }
             block.term.sources().iter().for_each(|v| read(v, &writes[b]));
         }
-        let mut exit = vec![Set::new(regs); n];
+        let mut exit: Vec<Exit> = (0..n)
+            .map(|b| match (cfg.succs[b].as_slice(), f.blocks[b].term.result()) {
+                ([next], None) => Exit::AsEntry(*next),
+                _ => Exit::Own(none.clone()),
+            })
+            .collect();
         // Blocks that a block leads to have changed since it was looked at.
         let mut is_stale = vec![true; n];
         while is_stale.contains(&true) {
@@ -52,19 +73,34 @@ impl Live {
                 if !std::mem::replace(&mut is_stale[b], false) {
                     continue;
                 }
-                for &s in &cfg.succs[b] {
-                    exit[b].union(&entry[s]);
-                }
-                // The result of a barrier is written on the way to the next block.
-                if let Some(r) = f.blocks[b].term.result() {
-                    exit[b].remove(r.idx());
-                }
-                if entry[b].union_without(&exit[b], &writes[b]) {
+                let mut own = std::mem::take(&mut entry[b]);
+                let changed = match &mut exit[b] {
+                    // It has what itself has at the start.
+                    Exit::AsEntry(next) if *next == b => false,
+                    Exit::AsEntry(next) => own.union_without(&entry[*next], &writes[b]),
+                    Exit::Own(exit) => {
+                        let all = cfg.succs[b].iter().map(|s| if *s == b { &own } else { &entry[*s] });
+                        all.for_each(|s| _ = exit.union(s));
+                        // The result of a barrier is written on the way to the next block.
+                        f.blocks[b].term.result().iter().for_each(|r| exit.remove(r.idx()));
+                        own.union_without(exit, &writes[b])
+                    }
+                };
+                entry[b] = own;
+                if changed {
                     cfg.preds[b].iter().for_each(|p| is_stale[*p] = true);
                 }
             }
         }
-        Live { entry, exit }
+        Live { entry, across, exit }
+    }
+
+    /// What lives at the end of a block.
+    pub fn exit(&self, b: usize) -> &Set {
+        match &self.exit[b] {
+            Exit::AsEntry(next) => &self.entry[*next],
+            Exit::Own(set) => set,
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use handloom_ir::simt;
 use handloom_ir::types::Ty;
 
 use crate::abi::{Loc, WarpCtx, spread};
-use crate::analysis::cfg::Set;
 use crate::analysis::classes::{Class, Facts};
 
 /// Where a register lives between blocks.
@@ -63,10 +62,7 @@ impl Layout {
         let scratch_rows = matrix_ops.fold(SCRATCH_ROWS, |most, i| most.max(i.src.len() + i.dst.len())) as u32;
         let scratch = take(256 * scratch_rows);
         let words = take(64 * WORD_SLOTS);
-        let mut crosses = Set::new(n_regs);
-        facts.live.entry.iter().for_each(|s| {
-            crosses.union(s);
-        });
+        let mut crosses = facts.live.across.clone();
         f.blocks.iter().filter_map(|b| b.term.result()).for_each(|r| {
             crosses.add(r.idx());
         });

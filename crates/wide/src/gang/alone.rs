@@ -61,7 +61,7 @@ impl Emit<'_> {
                     let writes = inst.dst.contains(&r);
                     let reads = inst.src.contains(&Val::Reg(r));
                     let is_asked = asked.is_some_and(|last| std::ptr::eq(last, inst));
-                    let is_first = |d: &Reg| is_asked || way.common[d.idx()] || is_kept(*d, Alone::Same);
+                    let is_first = |d: &Reg| is_asked || way.common.has(d.idx()) || is_kept(*d, Alone::Same);
                     match alone {
                         Alone::Same => {
                             let is_made = matches!(inst.op, Op::Pure(_)) && inst.src.iter().all(is_one);
@@ -132,7 +132,7 @@ impl Emit<'_> {
     pub(super) fn write_those_kept_alone(&mut self, gang: &Gang) {
         let last = gang.blocks.last().map_or(0, |(b, _)| *b);
         for (r, alone) in gang.alone.clone() {
-            let Some((shape, at)) = self.words(r).filter(|_| self.plan.facts.live.exit[last].has(r.idx())) else {
+            let Some((shape, at)) = self.words(r).filter(|_| self.plan.facts.live.exit(last).has(r.idx())) else {
                 continue;
             };
             let is_short = self.ty(Val::Reg(r)) != Ty::B64;

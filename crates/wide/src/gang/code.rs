@@ -72,7 +72,7 @@ impl Emit<'_> {
     }
 
     fn gang(&mut self, gang: &Gang, ways: &[Gang], step: i32) -> Result<(), Refusal> {
-        self.members.clone_from(&gang.places);
+        self.enter_members(gang);
         // Those of the first warp are the current ones; in their stead, those of single warps are kept.
         std::mem::swap(&mut self.places.of, &mut self.members[0]);
         self.in_part = false;
@@ -97,7 +97,7 @@ impl Emit<'_> {
         if gang.by_warp {
             for m in 0..gang.warps {
                 // What is the same in all warps was read for the first one.
-                self.alike.retain(|r| gang.common[r.idx()]);
+                self.alike.retain(|r| gang.common.has(r.idx()));
                 self.insts_of_gang(gang, m..m + 1)?;
             }
         } else {
@@ -130,7 +130,7 @@ impl Emit<'_> {
         }
         self.go_to_member(0);
         std::mem::swap(&mut self.places.of, &mut self.members[0]);
-        self.members.clear();
+        self.leave_members(gang);
         self.alone.clear();
         self.is_of_first = false;
         if !gang.tests.is_empty() {
@@ -140,6 +140,26 @@ impl Emit<'_> {
             self.stop_before(gang, b, label);
         }
         Ok(())
+    }
+
+    /// The places of registers of each warp of a gang where its way begins.
+    fn enter_members(&mut self, gang: &Gang) {
+        self.members = std::mem::take(&mut self.spare_members);
+        while self.members.len() < gang.warps {
+            self.members.push(self.places.of.clone());
+        }
+        for (r, places) in &gang.entered {
+            places.iter().zip(&mut self.members).for_each(|(place, of)| of[*r] = *place);
+        }
+    }
+
+    /// Registers lie again where they do outside of a gang. A function has many ways, each of which moves few of its registers.
+    fn leave_members(&mut self, gang: &Gang) {
+        let entered = gang.entered.iter().map(|(r, _)| *r);
+        for r in entered.chain(gang.moves.iter().map(|(_, r, _)| *r)) {
+            self.members.iter_mut().for_each(|of| of[r] = self.places.of[r]);
+        }
+        self.spare_members = std::mem::take(&mut self.members);
     }
 
     /// The instructions of a way for some of its warps, each for all of these. What is the same in all warps is done for the first warp.
@@ -169,7 +189,7 @@ impl Emit<'_> {
                 }
                 self.at = (b, i);
                 let is_asked = gang.is_asked(b) && i + 1 == n && inst.dst.iter().all(|d| self.is_for_branch(*d));
-                let is_one = |d: &Reg| gang.common[d.idx()] || gang.alone.iter().any(|k| k.0 == *d);
+                let is_one = |d: &Reg| gang.common.has(d.idx()) || gang.alone.iter().any(|k| k.0 == *d);
                 let is_common = inst.dst.iter().any(is_one) || is_asked && !inst.dst.is_empty();
                 // A warp stores what it has made before the next one makes it: stores in a row behind all loads of a gang take longer.
                 let store = insts.get(i + 1).filter(|s| !is_common && stores_result(inst, s));
@@ -231,7 +251,7 @@ impl Emit<'_> {
         for m in 0..gang.warps {
             self.go_to_member(m);
             for r in &gang.enters {
-                let (Place::Vectors(from), Place::Vectors(to)) = (self.places.of[*r], gang.places[m][*r]) else {
+                let (Place::Vectors(from), Some(Place::Vectors(to))) = (self.places.of[*r], gang.place(*r, m)) else {
                     continue;
                 };
                 for (from, to) in from.into_iter().zip(to).take(n_parts(self.f.regs[*r])) {

@@ -98,7 +98,7 @@ impl Emit<'_> {
         }
         let mut gang = Gang { warps: size, ..way.clone() };
         if way.end != End::Place(None) {
-            gang.leaves = lives.end(at + 1, &|r| self.plan.facts.live.exit[last].has(r));
+            gang.leaves = lives.end(at + 1, &|r| self.plan.facts.live.exit(last).has(r));
         }
         if way.comes_back() {
             // What it reads first is there when it comes back.
@@ -114,18 +114,18 @@ impl Emit<'_> {
         let mut taken = 0_u32;
         if way.by_warp {
             // What is the same in all warps is there while the others go: nothing else may take its vectors before it is made for the first one.
-            lives.sort_by_key(|l| !way.common[l.reg]);
+            lives.sort_by_key(|l| !way.common.has(l.reg));
         }
         for life in lives {
             let r = life.reg;
             // Each warp stores it before the next one makes it.
             let is_stored = life.end == life.start + 1 && stored.contains(&(r, life.start));
-            let copies = if way.common[r] || way.by_warp || is_stored { 1 } else { size };
+            let copies = if way.common.has(r) || way.by_warp || is_stored { 1 } else { size };
             let parts = n_parts(f.regs[r]);
             let sum = takes.iter().find(|t| t.0 == r && t.2 == life.start && t.1 != r).map(|t| t.1);
             let mut over = None;
             active.retain(|(a, v)| {
-                let stays = way.by_warp && way.common[a.reg];
+                let stays = way.by_warp && way.common.has(a.reg);
                 let leaves = sum == Some(a.reg) && a.end == life.start && v.len() == copies * parts && !stays;
                 if leaves {
                     over = Some(v.clone());
@@ -154,14 +154,11 @@ impl Emit<'_> {
             if !self.a.has_wide_vectors() {
                 let bits = |v: &[u8]| v.iter().fold(0, |m, v| m | 1 << (v - FIRST_VECTOR));
                 let of = vectors.chunks(parts).take(copies).map(bits).collect();
-                gang.alive.push(Alive { life, vectors: of, stays: way.by_warp && way.common[r] });
+                gang.alive.push(Alive { life, vectors: of, stays: way.by_warp && way.common.has(r) });
             }
             active.push((life, vectors));
         }
-        gang.places = vec![self.places.of.clone(); size];
-        for (r, places) in entered {
-            places.into_iter().enumerate().for_each(|(m, place)| gang.places[m][r] = place);
-        }
+        gang.entered = entered;
         gang.moves.sort_by_key(|m| m.0);
         gang.spare = (FIRST_VECTOR..FIRST_VECTOR + VECTORS).filter(|v| taken >> v & 1 == 0).collect();
         Some(gang)

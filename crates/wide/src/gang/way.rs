@@ -4,6 +4,7 @@ use std::fmt;
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Function, Inst, Op, Reg, Val};
+use handloom_plan::analysis::cfg::Set;
 
 use crate::alloc::{FIRST_VECTOR, Place};
 use crate::asm::Label;
@@ -37,14 +38,14 @@ pub(crate) struct Gang {
     pub(super) is_whole: bool,
     /// Where it ends.
     pub(super) end: End,
-    /// By register: whether it is the same in all warps.
-    pub(super) common: Vec<bool>,
+    /// Registers that are the same in all warps.
+    pub(super) common: Set,
     /// Blocks that only some lanes execute. The code is for all of them, but its stores and what others keep.
     pub(super) guarded: FastMap<usize, Guarded>,
     /// By block and instruction that loads: the instruction that reads the value from memory.
     pub(super) folds: FastMap<(usize, usize), (usize, usize)>,
-    /// By warp: where registers live at first.
-    pub(super) places: Vec<Vec<Place>>,
+    /// Registers that it reads first, and by warp where each lives from the start on.
+    pub(super) entered: Vec<(usize, Vec<Place>)>,
     /// Where values begin, by number of the instruction in the way: a register, and by warp where it lives from then on.
     pub(super) moves: Vec<(usize, usize, Vec<Place>)>,
     /// The values of the way, where somebody asks how long vectors are in use.
@@ -134,6 +135,12 @@ impl Gang {
     /// The instructions of a block of it.
     pub(super) fn insts<'i>(&'i self, f: &'i Function, b: usize) -> &'i [Inst] {
         self.bare.get(&b).unwrap_or(&f.blocks[b].insts)
+    }
+
+    /// Where a register that it reads first lives at its start for one of its warps.
+    pub(super) fn place(&self, r: usize, warp: usize) -> Option<Place> {
+        let found = self.entered.iter().find(|(entered, _)| *entered == r);
+        found.map(|(_, places)| places[warp])
     }
 
     /// Whether it ends with the branch of a block.

@@ -5,6 +5,7 @@
 //! way that the head writes down: a word of lanes for each warp. Where only the first warp does anything in a turn, and constants say which of its lanes, these lanes are a number. Gangs then do
 //! what is guarded for all lanes and store under a mask, and what is read behind the guard they make under one too: nobody reads what the others made else, and accesses were found to be right for all of them.
 
+use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Int, Ty};
 use handloom_plan::Plan;
@@ -130,18 +131,25 @@ impl Head {
         }
         let mut groups = std::mem::take(&mut self.groups);
         let tables = self.tables_of_blocks(plan);
+        // By address: accesses and their blocks.
+        let mut accesses: FastMap<Reg, Vec<(usize, AccessClass)>> = FastMap::default();
+        groups.iter().for_each(|g| _ = accesses.entry(g.key.0).or_default());
+        for (b, inst) in f.blocks.iter().enumerate().flat_map(|(b, block)| block.insts.iter().map(move |i| (b, i))) {
+            let class = AccessClass::of(inst);
+            if let Some((of, class)) = class.and_then(|c| Some((accesses.get_mut(&reg(c.address)?)?, c))) {
+                of.push((b, class));
+            }
+        }
         for g in &mut groups {
             let step = self.even_step(g.key.0).filter(|n| *n > 0);
             let reach = self.reach_of_lanes(plan, g);
-            let of_group = |class: &AccessClass| {
-                class.address == Val::Reg(g.key.0)
-                    && (class.space, class.kind, class.bytes()) == (g.key.1, g.key.2, g.key.3)
+            let of_group = |(_, class): &&(usize, AccessClass)| {
+                (class.space, class.kind, class.bytes()) == (g.key.1, g.key.2, g.key.3)
             };
-            let ends = f.blocks.iter().enumerate().flat_map(|(b, block)| {
+            let ends = accesses[&g.key.0].iter().filter(of_group).map(|&(b, class)| {
                 let by = reach.as_ref().zip(tables[b]).and_then(|(reach, lanes)| reach.of(lanes));
                 let (up, down) = by.unwrap_or((0, step.unwrap_or(0) * idle[b] as i64));
-                let classes = block.insts.iter().filter_map(AccessClass::of).filter(&of_group);
-                classes.map(move |c| (c.offset + up, c.offset - down))
+                (class.offset + up, class.offset - down)
             });
             let ends: Vec<(i64, i64)> = ends.collect();
             g.begin = ends.iter().map(|e| e.0).min().map_or(g.low, |begin| begin.max(g.low));

@@ -349,7 +349,7 @@ fn masked_sync(cx: &mut Emit<'_, '_>, b: usize, inst: &Inst, m: Value) {
 fn masked_write_back(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
     let mut rows: Vec<(Reg, Rep)> = Vec::new();
     for r in std::mem::take(&mut cx.copy.written) {
-        if !cx.plan.facts.live.exit[b].has(r.idx()) {
+        if !cx.plan.facts.live.exit(b).has(r.idx()) {
             continue;
         }
         let Some(rep) = cx.copy.reps.get(&r).cloned() else { continue };

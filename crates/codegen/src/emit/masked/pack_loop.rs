@@ -238,7 +238,7 @@ fn pack_loop(
     let last = items[items.len() - 1].inst;
     for (k, (r, v)) in turn.values.iter().enumerate() {
         // Only the last value of a register counts, and only if it is read later or lives on.
-        let read_later = last_read.get(r).is_some_and(|at| *at > last) || cx.plan.facts.live.exit[b].has(r.idx());
+        let read_later = last_read.get(r).is_some_and(|at| *at > last) || cx.plan.facts.live.exit(b).has(r.idx());
         if turn.latest[r] != k || !read_later {
             continue;
         }
