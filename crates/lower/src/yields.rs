@@ -32,13 +32,15 @@ pub(crate) fn insert(f: &mut Function) {
     let n_insts: Vec<usize> = f.blocks.iter().map(|b| b.insts.len() + 1).collect();
     let mut n_left = LEAST_LOOKED_AT + MOST_TURNS * n_insts.iter().sum::<usize>();
     for l in loops.loops.iter().rev() {
-        let waiting = if l.blocks.iter().any(|b| timed[*b]) {
+        let uncounted = || l.latches.iter().copied().filter(|latch| !is_counted(f, l, *latch, &writers, &doms));
+        let waiting: Vec<usize> = if l.blocks.iter().any(|b| timed[*b]) {
             l.latches.clone()
-        } else if l.latches.iter().all(|latch| is_counted(f, l, *latch, &writers, &doms)) {
+        } else if uncounted().next().is_none() {
             Vec::new()
         } else {
             n_left = n_left.saturating_sub(l.blocks.iter().map(|b| n_insts[*b]).sum());
-            if n_left > 0 { waits(f, l, &doms, &preds) } else { l.latches.clone() }
+            let waiting = if n_left > 0 { waits(f, l, &doms, &preds) } else { l.latches.clone() };
+            uncounted().filter(|latch| waiting.contains(latch)).collect()
         };
         edges.extend(waiting.into_iter().map(|b| (b, l.head)));
     }

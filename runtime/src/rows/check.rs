@@ -132,6 +132,12 @@ pub(super) fn part(
             if fits { Ok((addr, hit)) } else { Err(TrapKind::OutOfBounds) }
         }
         StateSpace::Generic => {
+            // What lies in the shared memory of the CTA is found without a search.
+            if let Ok((_, hit)) = in_slab(env.shared_base, addr.wrapping_sub(env.shared_base))
+                && r.may_fall_into(StateSpace::Shared)
+            {
+                return Ok((addr, hit));
+            }
             let plain_write = r.kind == AccessKind::Write;
             view.resolve(addr, bytes, plain_write, None)?;
             if !r.may_fall_into(view.state_space(addr)) {

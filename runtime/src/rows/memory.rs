@@ -114,8 +114,8 @@ fn by_lane(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
     1
 }
 
-/// Does a plain access if every lane stays in its own local memory or in ranges that were hit lately, and nothing else is to be asked. Says
-/// whether it did. Addresses are tested as a row: objects in local memory that are passed by address, as functions do, are the usual case.
+/// Does a load or store if every lane stays in its own local memory, in the shared memory of its CTA or in ranges that were hit lately, and nothing else is to be asked.
+/// Says whether it did. Addresses are tested as a row: objects in local and shared memory that are passed by address, as functions do, are the usual case.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1")]
 fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
@@ -123,15 +123,19 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
     let is_generic = r.space == StateSpace::Generic;
     let is_local = matches!(r.space, StateSpace::Local | StateSpace::ParamFunc);
     let is_global = r.space == StateSpace::Global;
-    let is_load = matches!(site.op, Op::Load { .. });
-    let is_plain = is_load || matches!(site.op, Op::Store { .. });
+    let is_weak = r.order == Order::Weak;
+    let (is_load, is_plain) = match site.op {
+        Op::Load { access, .. } => (true, is_weak || !access.is_single),
+        Op::Store { access, .. } => (false, is_weak || !access.is_single),
+        _ => (false, false),
+    };
     let bytes = u64::from(r.bytes);
     let env = &c.host.env;
-    let room = env.local_size.wrapping_sub(bytes);
-    let is_fit =
-        bytes.is_power_of_two() && (is_global || bytes <= env.local_size) && env.local_stride <= u64::from(u32::MAX);
-    if !is_plain || r.order != Order::Weak || !(is_generic || is_local || is_global) || !r.has_all_elements() || !is_fit
-    {
+    let (room, room_of_shared) = (env.local_size.wrapping_sub(bytes), u64::from(env.shared_size).wrapping_sub(bytes));
+    let has_local = !is_global && bytes <= env.local_size;
+    let has_shared = is_generic && bytes <= u64::from(env.shared_size) && r.order != Order::Mmio;
+    let is_fit = bytes.is_power_of_two() && env.local_stride <= u64::from(u32::MAX);
+    if !is_plain || !(is_generic || is_local || is_global) || !r.has_all_elements() || !is_fit {
         return false;
     }
     let mut at = [0; 32];
@@ -139,15 +143,18 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
     let width = wrap(site.addr, u64::MAX);
     at.iter_mut().for_each(|a| *a = a.wrapping_add_signed(r.offset) & width);
     let (base, stride) = (env.local_base(32 * header.warp), env.local_stride & 0xffff_ffff);
-    let (mut any, mut far) = (0, 0_u32);
+    let (mut any, mut far, mut shared) = (0, 0_u32, 0_u32);
     for (lane, addr) in (0_u64..).zip(&at) {
         let on = (u64::from(c.mask) >> lane & 1).wrapping_neg();
         let inside = addr.wrapping_sub(base.wrapping_add(stride * lane));
         any |= addr & on;
-        far |= u32::from(inside > room || is_global) << lane;
+        far |= u32::from(inside > room || !has_local) << lane;
+        shared |= u32::from(addr.wrapping_sub(env.shared_base) <= room_of_shared && has_shared) << lane;
     }
-    far &= c.mask;
-    if any & (bytes - 1) != 0 || far != 0 && is_local {
+    far &= c.mask & !shared;
+    // What only some accesses may do in local memory is looked at by all rules.
+    let is_own = c.mask & !shared & !far != 0;
+    if any & (bytes - 1) != 0 || far != 0 && is_local || is_own && !is_weak {
         return false;
     }
     if far != 0 {
@@ -163,7 +170,7 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
                 continue;
             }
             match view.lately(at[lane], bytes, !is_load) {
-                Some(hit) if !is_global || check::is_global(hit.kind) => found = hit,
+                Some(hit) if !is_global && is_weak || check::is_global(hit.kind) => found = hit,
                 _ => return false,
             }
         }
