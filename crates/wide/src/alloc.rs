@@ -257,7 +257,7 @@ fn written(plan: &Plan) -> Set {
         sync.chain(b.term.result().iter()).for_each(|r| {
             set.add(r.idx());
         });
-        // What a parked lane is to be completed with is read later.
+        // The routine reads rows.
         let read = b.insts.iter().filter(by_routine).flat_map(|i| &i.src);
         read.for_each(|v| {
             if let Val::Reg(r) = v {
