@@ -32,16 +32,17 @@ pub(crate) fn insert(f: &mut Function) {
     let n_insts: Vec<usize> = f.blocks.iter().map(|b| b.insts.len() + 1).collect();
     let mut n_left = LEAST_LOOKED_AT + MOST_TURNS * n_insts.iter().sum::<usize>();
     for l in loops.loops.iter().rev() {
-        let uncounted = || l.latches.iter().copied().filter(|latch| !is_counted(f, l, *latch, &writers, &doms));
-        let waiting: Vec<usize> = if l.blocks.iter().any(|b| timed[*b]) {
-            l.latches.clone()
-        } else if uncounted().next().is_none() {
-            Vec::new()
-        } else {
-            n_left = n_left.saturating_sub(l.blocks.iter().map(|b| n_insts[*b]).sum());
-            let waiting = if n_left > 0 { waits(f, l, &doms, &preds) } else { l.latches.clone() };
-            uncounted().filter(|latch| waiting.contains(latch)).collect()
-        };
+        let mut waiting = l.latches.clone();
+        if !l.blocks.iter().any(|b| timed[*b]) {
+            waiting.retain(|latch| !is_counted(f, l, *latch, &writers, &doms));
+            if !waiting.is_empty() {
+                n_left = n_left.saturating_sub(l.blocks.iter().map(|b| n_insts[*b]).sum());
+            }
+            if !waiting.is_empty() && n_left > 0 {
+                let found = waits(f, l, &doms, &preds);
+                waiting.retain(|latch| found.contains(latch));
+            }
+        }
         edges.extend(waiting.into_iter().map(|b| (b, l.head)));
     }
     if edges.is_empty() {
@@ -76,6 +77,11 @@ fn leaves(f: &Function, l: &Loop, block: usize) -> bool {
     leaves
 }
 
+/// Whether a loop calls functions.
+fn calls(f: &Function, l: &Loop) -> bool {
+    l.blocks.iter().any(|&b| matches!(f.blocks[b].term, Term::Call { .. }))
+}
+
 /// Takes all yields out again: a caller that changes loops puts them in anew.
 pub(crate) fn remove(f: &mut Function) {
     for b in &mut f.blocks {
@@ -88,7 +94,7 @@ pub(crate) fn remove(f: &mut Function) {
 /// The latches by which a loop that does not read the time goes around while it waits. One behind a counted exit is none: going around by that one alone ends.
 fn waits(f: &Function, l: &Loop, doms: &Dominators, preds: &Edges) -> Vec<usize> {
     let insts = || l.blocks.iter().flat_map(|&b| &f.blocks[b].insts);
-    let calls = l.blocks.iter().any(|&b| matches!(f.blocks[b].term, Term::Call { .. }));
+    let calls = calls(f, l);
     if !calls && !insts().any(|i| may_read_others(&i.op)) {
         return Vec::new();
     }
@@ -121,7 +127,7 @@ impl<'f> Waiting<'f> {
         let carried = carried(f, l, preds, origins.writers());
         let is_carried = |d: &Reg| carried.binary_search(d).is_ok();
         origins.spread(|o, k| if o.insts[k].dst.iter().any(is_carried) && o.is_of_itself(k) { COUNTS } else { 0 });
-        let calls = l.blocks.iter().any(|&b| matches!(f.blocks[b].term, Term::Call { .. }));
+        let calls = calls(f, l);
         origins.spread(|o, k| {
             let others = if reads_others(o, k) || calls && may_read_results(&o.insts[k].op) { READS_OTHERS } else { 0 };
             let in_order = if reads_in_order(&o.insts[k].op) { READS_IN_ORDER } else { 0 };

@@ -97,7 +97,10 @@ pub fn n_parts(ty: Ty) -> usize {
 pub(crate) fn places(plan: &Plan, elsewhere: &[Option<u32>], indices: &Indices) -> Places {
     let f = &plan.func;
     let intervals = intervals(plan, indices);
-    let own = own(plan);
+    let written = written(plan);
+    // Registers whose words in the context are their own.
+    let mut own = written.clone();
+    own.union(&plan.facts.live.across);
     let mut of = vec![Place::Nowhere; f.regs.len()];
     let is_vector = |i: &Interval| plan.facts.class[i.reg] == Class::Varying && f.regs[i.reg] != Ty::P;
     let (wide, narrow): (Vec<Interval>, Vec<Interval>) =
@@ -121,7 +124,6 @@ pub(crate) fn places(plan: &Plan, elsewhere: &[Option<u32>], indices: &Indices) 
     let heads = if plan.options.counted == Counting::All { work + 16 } else { work };
     let mut room = Room { end: heads.next_multiple_of(64), free: FastMap::default() };
     let mut home = vec![0; f.regs.len()];
-    let written = written(plan);
     // Homes first, then what lives in one block, sharing space.
     let mut busy = Busy::default();
     let (with_homes, others): (Vec<Interval>, Vec<Interval>) = intervals.into_iter().partition(|i| own.has(i.reg));
@@ -265,13 +267,6 @@ fn written(plan: &Plan) -> Set {
             }
         });
     }
-    set
-}
-
-/// Registers whose words in the context are their own.
-fn own(plan: &Plan) -> Set {
-    let mut set = written(plan);
-    set.union(&plan.facts.live.across);
     set
 }
 

@@ -62,8 +62,7 @@ impl Emit<'_> {
         let n = self.f.blocks.len();
         // Where all lanes of a warp stand at one block, which they mostly do, its values alone are read.
         let any = self.a.label();
-        let landings: Vec<bool> = (0..self.f.blocks.len()).map(|b| self.is_landing(b)).collect();
-        let stubs: Vec<Label> = landings.iter().map(|is| if *is { self.a.label() } else { any }).collect();
+        let stubs: Vec<Label> = (0..n).map(|b| if self.is_landing(b) { self.a.label() } else { any }).collect();
         let table = self.a.table(stubs.clone());
         self.dispatch_table = (n > 1).then_some((table, any));
         self.a.bind(self.dispatch);

@@ -318,7 +318,6 @@ impl Emit<'_> {
             spare: Vec::new(),
             alone: Vec::new(),
             stops: Vec::new(),
-            enters: Vec::new(),
             leaves: Vec::new(),
             label: self.a.label(),
             again: None,

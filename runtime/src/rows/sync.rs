@@ -118,15 +118,20 @@ fn members_of(p: &Parked) -> [u32; 32] {
     row.map(|v| v as u32)
 }
 
-/// What lanes hand over: the sources before the membermask.
-fn values_of(p: &Parked) -> Vec<[u64; 32]> {
+/// Where lanes have what they hand over: the sources before the membermask.
+fn sources(p: &Parked) -> &[Loc] {
     let src = &p.operands().src;
+    &src[..src.len().saturating_sub(1)]
+}
+
+/// What lanes hand over.
+fn values_of(p: &Parked) -> Vec<[u64; 32]> {
     let of = |loc: &Loc| {
         let mut row = [0; 32];
         p.ctx.read_row(*loc, p.lanes, &mut row);
         row
     };
-    src[..src.len().saturating_sub(1)].iter().map(of).collect()
+    sources(p).iter().map(of).collect()
 }
 
 fn fits(p: &Parked, op: Op, members: u32) -> bool {
@@ -200,9 +205,7 @@ fn write_rows(all: &[Parked], op: Op, rows: &[[u64; 32]]) {
 /// The sources before the membermask, by lane. Lanes that are not there count as zero.
 fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
     for p in all {
-        let site = p.operands();
-        let values = &site.src[..site.src.len().saturating_sub(1)];
-        for (i, (row, loc)) in rows.iter_mut().zip(values).enumerate() {
+        for (i, (row, loc)) in rows.iter_mut().zip(sources(p)).enumerate() {
             if let Some(kept) = p.values.get(i) {
                 lanes(p.lanes).for_each(|lane| row[lane] = kept[lane]);
                 continue;

@@ -5,14 +5,14 @@
 //! Addresses lose their constant part to the offset of the access. Constants and values that a register with several definitions
 //! holds are known to the end of the block.
 
+use std::hash::{Hash, Hasher};
+
 use handloom_ir::simt::*;
 use handloom_ir::types::{Order, StateSpace, Ty, Varies};
 
 use super::fold::{Definition, Folded, canonical, fold};
 use super::values::Values;
 use crate::graph::{Dominators, Edges};
-use std::hash::{Hash, Hasher};
-
 use handloom_diag::hash::{FastHasher, FastMap};
 use smallvec::smallvec;
 

@@ -115,9 +115,7 @@ impl Set {
             return &mut [];
         }
         let end = other.skipped + other.words.len();
-        if other.skipped < self.skipped || end > self.skipped + self.words.len() {
-            self.make_room(other.skipped, end);
-        }
+        self.make_room(other.skipped, end);
         &mut self.words[other.skipped - self.skipped..end - self.skipped]
     }
 

@@ -166,7 +166,7 @@ impl Emit<'_> {
     fn insts_of_gang(&mut self, gang: &Gang, members: std::ops::Range<usize>) -> Result<(), Refusal> {
         for m in members.clone() {
             self.go_to_member(m);
-            gang.enters.iter().for_each(|r| self.move_register(*r, Way::In));
+            gang.entered.iter().for_each(|(r, _)| self.move_register(*r, Way::In));
         }
         if let Some(again) = gang.again {
             self.a.bind(again);
@@ -250,8 +250,8 @@ impl Emit<'_> {
         let (mut moves, mut live) = (Vec::new(), 0);
         for m in 0..gang.warps {
             self.go_to_member(m);
-            for r in &gang.enters {
-                let (Place::Vectors(from), Some(Place::Vectors(to))) = (self.places.of[*r], gang.place(*r, m)) else {
+            for (r, places) in &gang.entered {
+                let (Place::Vectors(from), Place::Vectors(to)) = (self.places.of[*r], places[m]) else {
                     continue;
                 };
                 for (from, to) in from.into_iter().zip(to).take(n_parts(self.f.regs[*r])) {

@@ -107,7 +107,6 @@ impl Emit<'_> {
         }
         let mut lives = lives.all;
         lives.sort_unstable_by_key(|l| (l.start, l.reg));
-        gang.enters = lives.iter().take_while(|l| l.start == 0).map(|l| l.reg).collect();
         let mut free: Vec<u8> = (0..VECTORS).rev().map(|v| v + FIRST_VECTOR).collect();
         let mut active: Vec<(Life, Vec<u8>)> = Vec::new();
         let mut entered: Vec<(usize, Vec<Place>)> = Vec::new();
@@ -158,6 +157,7 @@ impl Emit<'_> {
             }
             active.push((life, vectors));
         }
+        entered.sort_unstable_by_key(|(r, _)| *r);
         gang.entered = entered;
         gang.moves.sort_by_key(|m| m.0);
         gang.spare = (FIRST_VECTOR..FIRST_VECTOR + VECTORS).filter(|v| taken >> v & 1 == 0).collect();

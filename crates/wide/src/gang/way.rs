@@ -56,8 +56,6 @@ pub(crate) struct Gang {
     pub(super) alone: Vec<(Reg, Alone)>,
     /// Those of the blocks that it may go on with, which there are no ways from: warps stop before them, and go on one by one. With the code that stops them.
     pub(super) stops: Vec<(usize, Label)>,
-    /// Registers that are read from their homes first.
-    pub(super) enters: Vec<usize>,
     /// Registers that are written to their homes last.
     pub(super) leaves: Vec<usize>,
     /// Where its code starts.
@@ -135,12 +133,6 @@ impl Gang {
     /// The instructions of a block of it.
     pub(super) fn insts<'i>(&'i self, f: &'i Function, b: usize) -> &'i [Inst] {
         self.bare.get(&b).unwrap_or(&f.blocks[b].insts)
-    }
-
-    /// Where a register that it reads first lives at its start for one of its warps.
-    pub(super) fn place(&self, r: usize, warp: usize) -> Option<Place> {
-        let found = self.entered.iter().find(|(entered, _)| *entered == r);
-        found.map(|(_, places)| places[warp])
     }
 
     /// Whether it ends with the branch of a block.
