@@ -105,6 +105,11 @@ fn streams_events_and_graphs() {
 }
 
 #[test]
+fn text_of_kernels_while_the_host_waits() {
+    passes("printing", &[], &[]);
+}
+
+#[test]
 fn bad_input_and_bad_kernels() {
     let told = passes("errors", &[], &[]);
     let trap = "trap: out of bounds: write of 4 bytes at 0x40, through a null pointer";

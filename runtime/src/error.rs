@@ -166,6 +166,8 @@ pub enum Lack {
     Watchdog,
     /// The thread of a stream.
     StreamThread,
+    /// The stack of code that needs more of it than threads have.
+    Stack,
 }
 
 impl From<NoRoom> for Lack {
@@ -182,6 +184,7 @@ impl fmt::Display for Lack {
             Lack::Barrier => "a barrier",
             Lack::Watchdog => "a thread for the time limit",
             Lack::StreamThread => "a thread for a stream",
+            Lack::Stack => "the stack of compiled code",
         };
         write!(f, "the host has no room for {what}")
     }

@@ -177,7 +177,7 @@ fn make(
         }
         let start = Instant::now();
         let compiled = function.compile(&config).map_err(Unmade::from)?;
-        let compile = loaded.lower + start.elapsed();
+        let compile = loaded.lower_of(&function) + start.elapsed();
         let Compiled { code_bytes, cached, backend, refused, .. } = compiled;
         let isa = Some(loaded.module.device().host().vectors.isa());
         Ok(Made { compile, code_bytes, cached, backend, isa, refused, text: None })

@@ -553,7 +553,7 @@ fn compile(plan: &[Planned<'_>], units: &Units<'_>, watch: &Watch, out: &mut Out
         for ((i, ready), result) in groups.into_iter().zip(results) {
             let wrong = |e| Fault { status: Status::Usage, message: format!("{}: {e}", ready.function.name()) };
             made[i] = match result {
-                Ok(compiled) => Ok(Took { lower: loaded.lower, compile: compiled.time }),
+                Ok(compiled) => Ok(Took { lower: loaded.lower_of(&ready.function), compile: compiled.time }),
                 Err(LaunchError::Stopped) => return Err(watch.stopped("compiling")),
                 Err(LaunchError::Trap(trap)) => Err(NotMade::Trap(trap)),
                 Err(LaunchError::Failed(Bug(text))) => {

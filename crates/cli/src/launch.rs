@@ -29,6 +29,13 @@ pub struct Loaded {
     pub lower: Duration,
 }
 
+impl Loaded {
+    /// The part of that time which belongs to one of its entries, by the statements that it may run.
+    pub fn lower_of(&self, entry: &Function) -> Duration {
+        self.lower.mul_f64(entry.share())
+    }
+}
+
 /// Lowers a module and puts it on a device. `marked`: its launches are counted.
 ///
 /// # Errors

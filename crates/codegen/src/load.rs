@@ -16,6 +16,7 @@ pub struct Code {
     /// Bytes of machine code.
     pub code_bytes: usize,
     entry: Entry,
+    stack_bytes: u32,
     pool: Box<[Aligned]>,
     memory: SystemMemoryProvider,
 }
@@ -41,11 +42,12 @@ impl Code {
     ///
     /// # Errors
     /// When memory cannot be had, or the code needs relocations (calls go through tables: a bug).
-    pub(crate) fn load(compiled: &CompiledCode, tables: Tables, pool: Vec<u8>) -> Result<Code, Failure> {
+    pub(crate) fn load(compiled: &CompiledCode, mut tables: Tables, pool: Vec<u8>) -> Result<Code, Failure> {
         if !compiled.buffer.relocs().is_empty() {
             let why = format!("codegen: `{}` needs relocations: {:?}", tables.name, compiled.buffer.relocs());
             return Err(Failure::Bug(why));
         }
+        tables.stack_bytes = compiled.buffer.frame_layout().map_or(0, |layout| layout.frame_to_fp_offset);
         let align = u64::from(compiled.buffer.alignment).max(64);
         // SAFETY: the bytes are a function that was compiled with exactly this signature and calling convention.
         unsafe { Code::place(compiled.code_buffer(), align, tables, pool) }
@@ -69,7 +71,8 @@ impl Code {
         // SAFETY: the caller says that the bytes are such a function.
         let entry = unsafe { std::mem::transmute::<*mut u8, Entry>(place) };
         let pool = pool.chunks(16).map(|c| Aligned(std::array::from_fn(|i| c.get(i).copied().unwrap_or(0)))).collect();
-        Ok(Code { tables: Box::new(tables), code_bytes: bytes.len(), entry, pool, memory })
+        let stack_bytes = tables.stack_bytes;
+        Ok(Code { tables: Box::new(tables), code_bytes: bytes.len(), entry, stack_bytes, pool, memory })
     }
 
     /// The machine code. It may be placed anywhere else.
@@ -84,10 +87,16 @@ impl Code {
         unsafe { std::slice::from_raw_parts(self.pool.as_ptr().cast(), 16 * self.pool.len()) }
     }
 
+    /// Bytes that it takes of the stack of the host thread that calls it.
+    #[inline]
+    pub fn stack_bytes(&self) -> u32 {
+        self.stack_bytes
+    }
+
     /// Runs contexts of a cta until something happens; gives the number of a [`handloom_plan::abi::Reason`].
     ///
     /// # Safety
-    /// `cta` and all that it points to must be as [`handloom_plan::abi`] describes.
+    /// `cta` and all that it points to must be as [`handloom_plan::abi`] describes, and the thread's stack has [`Self::stack_bytes`] and what routines take.
     pub unsafe fn call(&self, cta: *mut CtaCtx) -> u32 {
         (self.entry)(cta, self.pool.as_ptr().cast())
     }

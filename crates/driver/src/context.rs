@@ -14,6 +14,7 @@ use handloom_runtime::{Context, LaunchError, Sink, StreamError};
 use crate::checked;
 use crate::code::{Code, Result};
 use crate::gpu::Gpu;
+use crate::printed::Printed;
 use crate::process::{Process, process, say};
 use crate::stream::Stream;
 
@@ -45,7 +46,7 @@ pub struct Ctx {
     pub null: Arc<Stream>,
     /// The preferred use of caches, which changes nothing.
     pub cache_config: AtomicU32,
-    text: Arc<Mutex<Vec<u8>>>,
+    printed: Arc<Printed>,
     limits: [AtomicU64; LIMITS.len()],
     is_destroyed: AtomicBool,
     failed: OnceLock<Code>,
@@ -60,9 +61,7 @@ impl Ctx {
         if check.is_some_and(|check| check.races.keeps_footprint) {
             rt.watch(checked::between());
         }
-        let text = Arc::<Mutex<Vec<u8>>>::default();
-        let to = Arc::clone(&text);
-        let sink = Sink::new(move |new| to.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(new));
+        let printed = Arc::<Printed>::default();
         Ctx {
             handle,
             id,
@@ -72,9 +71,9 @@ impl Ctx {
             flags: AtomicU32::new(flags),
             null: Arc::new(Stream::default_of(handle, &rt)),
             rt,
-            sink,
+            sink: printed.sink(),
             cache_config: AtomicU32::new(0),
-            text,
+            printed,
             limits: LIMITS.map_values(),
             is_destroyed: AtomicBool::new(false),
             failed: OnceLock::new(),
@@ -96,8 +95,7 @@ impl Ctx {
     /// Ends a context: its streams, events, modules and memory are gone.
     pub fn destroy(&self, process: &Process) {
         self.is_destroyed.store(true, Ordering::Release);
-        let _ = self.rt.synchronize();
-        self.print();
+        let _ = self.while_waiting(|| self.rt.synchronize());
         if self.is_primary {
             // Its handle is the same for ever.
             process.contexts.vacate(self.handle);
@@ -144,7 +142,7 @@ impl Ctx {
     pub fn fail(&self, e: &StreamError) -> Code {
         let code = Code::from(e);
         if self.rt.error().is_some() && self.failed.set(code).is_ok() {
-            self.print();
+            self.printed.show();
             tell(e, code);
         }
         code
@@ -169,19 +167,13 @@ impl Ctx {
     /// # Errors
     /// A kernel failed.
     pub fn synchronize(&self) -> Result {
-        let done = self.rt.synchronize();
-        self.print();
+        let done = self.while_waiting(|| self.rt.synchronize());
         self.result(done)
     }
 
-    /// Writes what kernels printed to standard output.
-    pub fn print(&self) {
-        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
-        if !text.is_empty() {
-            let mut out = std::io::stdout();
-            let _ = out.write_all(&text).and_then(|()| out.flush());
-            text.clear();
-        }
+    /// Waits for work: what kernels print meanwhile appears at once.
+    pub fn while_waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.printed.while_waiting(wait)
     }
 
     /// A limit by its number.

@@ -305,9 +305,7 @@ impl Copy {
             // The host does not wait for such copies (API synchronization behavior). It makes no difference but to who looks at the order of work.
             return crate::stream::submit(ctx, stream, Op::Copy(self.clone()));
         }
-        let ready = stream.rt().synchronize();
-        ctx.print();
-        ctx.result(ready)?;
+        ctx.result(ctx.while_waiting(|| stream.rt().synchronize()))?;
         ctx.rt.touches(|| self.touched());
         self.run().map_err(|e| Code::from(&e))
     }

@@ -172,11 +172,9 @@ impl Event {
         let ctx = self.ctx()?;
         if let Some(shared) = &self.shared {
             ctx.check()?;
-            shared.synchronize();
+            ctx.while_waiting(|| shared.synchronize());
         }
-        let done = self.rt.synchronize();
-        ctx.print();
-        ctx.result(done)
+        ctx.result(ctx.while_waiting(|| self.rt.synchronize()))
     }
 
     /// Milliseconds from another event to this one.

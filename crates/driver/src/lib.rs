@@ -40,6 +40,7 @@ pub mod memory;
 pub mod module;
 pub mod partial;
 pub mod pool;
+pub mod printed;
 pub mod process;
 pub mod reference;
 pub mod shared_event;

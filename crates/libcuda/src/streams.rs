@@ -69,9 +69,7 @@ pub(crate) fn synchronize(null: Null, at: u64) -> Result {
     if stream.is_legacy() {
         capture::refuse_implicit(&ctx)?;
     }
-    let done = stream.rt().synchronize();
-    ctx.print();
-    ctx.result(done)
+    ctx.result(ctx.while_waiting(|| stream.rt().synchronize()))
 }
 
 pub(crate) fn wait(null: Null, at: u64, event: u64, flags: u32) -> Result {

@@ -34,7 +34,16 @@ pub(crate) fn insert(f: &mut Function) {
     for l in loops.loops.iter().rev() {
         let mut waiting = l.latches.clone();
         if !l.blocks.iter().any(|b| timed[*b]) {
-            waiting.retain(|latch| !is_counted(f, l, *latch, &writers, &doms));
+            // Each is looked for once, however many latches ask, and only as far as the last one has to.
+            let (mut found, mut rest) = (Vec::new(), l.blocks.iter().rev().copied().filter(|b| leaves(f, l, *b)));
+            waiting.retain(|&latch| {
+                let counts = |b: usize| doms.dominates(b, latch) && writers.is_counted(l, (b, latch), &doms);
+                if found.iter().any(|b| counts(*b)) {
+                    return false;
+                }
+                let more = rest.by_ref().inspect(|b| found.push(*b)).any(counts);
+                !more
+            });
             if !waiting.is_empty() {
                 n_left = n_left.saturating_sub(l.blocks.iter().map(|b| n_insts[*b]).sum());
             }
@@ -63,12 +72,6 @@ const MOST_TURNS: usize = 16;
 
 /// See [`MOST_TURNS`].
 const LEAST_LOOKED_AT: usize = 20_000;
-
-/// Whether a loop goes around by a latch only behind an exit that a simple counter decides about.
-fn is_counted(f: &Function, l: &Loop, latch: usize, writers: &Writers, doms: &Dominators) -> bool {
-    let exits = l.blocks.iter().rev().filter(|b| leaves(f, l, **b) && doms.dominates(**b, latch));
-    exits.into_iter().any(|b| writers.is_counted(l, (*b, latch), doms))
-}
 
 /// Whether a block of a loop may lead out of it.
 fn leaves(f: &Function, l: &Loop, block: usize) -> bool {

@@ -504,6 +504,8 @@ pub struct Tables {
     pub block_spans: Vec<handloom_diag::Span>,
     /// Bytes of the frame in local memory.
     pub frame_bytes: u32,
+    /// Bytes that the code takes on the stack of the host thread that runs it.
+    pub stack_bytes: u32,
     /// Value ops done by routine.
     pub evals: Vec<EvalSite>,
     /// Memory ops.

@@ -209,6 +209,7 @@ fn made(
     for (others, first) in e.twins.values() {
         others.iter().for_each(|site| tables.mems[*site].twin = first.map(|site| site as u32));
     }
+    tables.stack_bytes = e.frame_bytes() as u32;
     tables.ctx_bytes = e.places.ctx_bytes(e.scratch.1);
     tables.pend_offset = e.places.pend;
     tables.homes = e.places.homes(&plan);

@@ -77,7 +77,7 @@ pub(crate) struct Search<'f> {
     writes: Places,
     /// By register: the accesses whose address it is, in ascending order.
     accesses: Places,
-    /// By block: the instructions that add to the register that they write.
+    /// By block: the instructions that add to the register that they write, where accesses have that as their address.
     adding: Vec<Vec<usize>>,
 }
 
@@ -93,8 +93,6 @@ fn places_of(all: &Places, r: Reg) -> &[(Reg, (usize, usize))] {
 impl<'f> Search<'f> {
     pub(crate) fn new(f: &'f Function, cfg: &'f Cfg) -> Search<'f> {
         let (mut writes, mut accesses) = (Places::new(), Places::new());
-        let adding = |b: &Block| (0..b.insts.len()).filter(|i| added(&b.insts[*i]).is_some()).collect();
-        let adding = f.blocks.iter().map(adding).collect();
         let defs = n_definitions(f);
         for (b, block) in f.blocks.iter().enumerate() {
             for (i, inst) in block.insts.iter().enumerate() {
@@ -110,6 +108,12 @@ impl<'f> Search<'f> {
         }
         writes.sort_unstable();
         accesses.sort_unstable();
+        // Counters of loops inside each other are asked for in all of these: those that are no addresses are left out here.
+        let mut is_address = vec![false; f.regs.len()];
+        accesses.iter().for_each(|(r, _)| is_address[r.idx()] = true);
+        let is_adding = |i: &Inst| added(i).is_some() && is_address[i.dst[0].idx()];
+        let adding = |b: &Block| (0..b.insts.len()).filter(|i| is_adding(&b.insts[*i])).collect();
+        let adding = f.blocks.iter().map(adding).collect();
         Search { f, cfg, defs, writes, accesses, adding }
     }
 

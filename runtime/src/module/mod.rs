@@ -353,6 +353,12 @@ impl Function {
         &self.module.inner.ir.entries[&*self.name]
     }
 
+    /// Which part of its module it and what it may call are, by their statements: from 0 to 1.
+    pub fn share(&self) -> f64 {
+        let inner = &self.module.inner;
+        outline::share(&inner.ir, inner.programs.whole(&inner.ir), self.entry().func)
+    }
+
     /// Bytes of the variables in constant memory that it may use: those of its module.
     pub fn constant_bytes(&self) -> u64 {
         let all = self.module.inner.ir.syms.iter().filter(|s| s.kind == SymKind::Const);

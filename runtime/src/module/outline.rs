@@ -41,6 +41,8 @@ pub(crate) struct Whole {
     frames: Vec<FrameLayout>,
     /// Whether a function of it takes local memory as it goes.
     grows: bool,
+    /// Instructions of all functions.
+    size: usize,
     /// Of what code of each entry depends on.
     digest: Digest,
 }
@@ -55,7 +57,7 @@ impl Whole {
         for f in &module.funcs {
             (&f.name, f.is_entry, f.param_bytes, f.result_bytes).hash(&mut hasher);
         }
-        Whole { frames, grows: grows(module), digest: hasher.digest() }
+        Whole { frames, grows: grows(module), size: size(module.funcs.iter()), digest: hasher.digest() }
     }
 }
 
@@ -81,6 +83,13 @@ impl Outline {
     pub(crate) fn digest(&self, tier: Option<Tier>) -> Digest {
         Digest::of(&(self.digest, tier))
     }
+}
+
+/// Which part of a module an entry and what it may call are, by their instructions.
+pub(super) fn share(module: &simt::Module, whole: &Whole, entry: FuncId) -> f64 {
+    let reach = module.reachable(entry);
+    let own = size(reach.iter().map(|f| &module.funcs[f.idx()]));
+    own as f64 / whole.size.max(1) as f64
 }
 
 /// Whether Cranelift takes little time for some functions.

@@ -7,6 +7,7 @@ use handloom_ir::trap::TrapKind;
 use handloom_plan::abi::{CallSite, CtaCtx, Reason, Tables, WarpCtx};
 
 use super::cta::{CtaRun, address};
+use super::deep;
 use crate::grid::Ended;
 use crate::rows::lanes;
 use crate::run::Tier;
@@ -161,8 +162,13 @@ impl CtaRun {
     pub(super) fn run_calls(&mut self, w: usize) -> Result<(), Ended> {
         self.leave_finished(w);
         loop {
+            let is_stopped = self.is_stopped();
             let calls = &self.host().warps[w].calls;
             let Some(i) = calls.iter().rposition(|a| a.ctx.is_runnable()) else { return Ok(()) };
+            // Code asks where it goes back; functions that call each other need not go back anywhere.
+            if is_stopped {
+                return Err(Ended::Stopped);
+            }
             let (ctx, code) = (calls[i].ctx, calls[i].code);
             let (tier, func) = (calls[i].tier, calls[i].func);
             let place = &mut self.called[func].code;
@@ -207,7 +213,7 @@ impl CtaRun {
         (block.n_warps, block.epoch) = (u32::MAX, u32::MAX);
         (block.sites, block.tables) = (sites, address(ctx.tables));
         // SAFETY: as for the entry: the block describes one context of this code, and no reference into it or the host state is alive.
-        let reason = unsafe { code.call(self.callee) };
+        let reason = unsafe { deep::call(code, self.callee) };
         // SAFETY: as above; code has come back.
         let dirty = unsafe { (*self.callee).dirty };
         self.ctx().dirty |= dirty;

@@ -21,10 +21,12 @@ use handloom_ir::trap::{TrapKind, WarpTraps, no_such_target};
 use handloom_plan::abi::{BadStop, CtaBlock, CtaCtx, Reason, Stop, TrapSource};
 
 use super::calls::Called;
+use super::deep::NO_STACK;
 use super::grid::Turn;
 use super::seats::Seats;
 use super::sites::Sites;
 use super::{clear_local, fill_shared};
+use crate::error::Lack;
 use crate::grid::{Ended, Grid};
 use crate::memory::{Space, View};
 use crate::module::{Left, ModuleInner, Patience, Program};
@@ -61,7 +63,7 @@ pub(crate) struct CtaRun {
     pub(super) tier: Tier,
     seats: Seats,
     /// Ctas that code may run after the one that was placed, and those of them that it has begun.
-    ahead: (u32, u32),
+    pub(super) ahead: (u32, u32),
     /// Lanes of each warp at the start.
     pub(super) full: Vec<u32>,
     pub(super) still: u32,
@@ -71,7 +73,9 @@ pub(crate) struct CtaRun {
     /// In this round, lanes that could run were held back.
     pub(super) holds: bool,
     /// No code has run since the start: nobody waits anywhere, or has called.
-    fresh: bool,
+    pub(super) fresh: bool,
+    /// What code reported in a round that [`CtaRun::sweeps`] began, until it is handled.
+    pub(super) reported: Option<u32>,
     /// Traps of warps, while the others go on.
     traps: WarpTraps,
     /// What its launch shares.
@@ -181,6 +185,7 @@ impl CtaRun {
             pace: Pace::default(),
             holds: false,
             fresh: true,
+            reported: None,
             traps: WarpTraps::default(),
             stop: grid.stop.clone(),
             recompile: Arc::clone(&grid.recompile),
@@ -334,44 +339,11 @@ impl CtaRun {
         self.fingerprint = None;
         self.pace = Pace::default();
         self.fresh = true;
+        self.reported = None;
         self.done = false;
         self.start_counting(grid);
         if let Some(audit) = grid.audit.as_ref().filter(|_| self.program.tells()) {
             self.tell_start(audit, grid.undo.as_ref());
-        }
-    }
-
-    /// Lets code of a cta that was just started go on with up to `most` further ones of the grid.
-    #[inline]
-    pub(crate) fn allow(&mut self, grid: &Grid, most: u64) {
-        // SAFETY: tables belong to the program, and are never written.
-        let runs_on = unsafe { &*self.host_ref().base_tables }.runs_on;
-        let host = self.host_ref();
-        let is_alone = host.cluster.is_none() && host.env.late.is_none();
-        let is_kept = !grid.clears_local && host.env.shared_rules.reserved == 0;
-        let is_simple = runs_on && self.fresh && is_alone && is_kept;
-        let cta = self.ctx();
-        let more = if is_simple { u32::try_from(most).unwrap_or(u32::MAX) } else { 0 };
-        cta.more = more;
-        self.ahead = (more, 0);
-    }
-
-    /// The ctas that have ended before the one that is placed now, since code was allowed to run more than one.
-    pub(crate) fn passed(&self) -> u64 {
-        u64::from(self.ahead.1)
-    }
-
-    /// Notes which cta code is at.
-    fn follow(&mut self) {
-        self.host().sums.flush();
-        let (more, passed) = self.ahead;
-        let now = more - self.ctx().more;
-        if now != passed {
-            self.ahead.1 = now;
-            let ctaid = self.ctx().ctaid;
-            let host = self.host();
-            host.env.ctaid = ctaid;
-            host.memory.number += u64::from(now - passed);
         }
     }
 
@@ -388,16 +360,8 @@ impl CtaRun {
     }
 
     fn run_warps(&mut self) -> Result<Turn, Ended> {
-        let changed = std::mem::take(&mut self.ctx().dirty) != 0;
-        if changed {
-            self.host().warps.iter_mut().for_each(|w| w.held = 0);
-        }
-        self.holds = false;
-        if !self.fresh {
-            // SAFETY: as in `host`; a field of its own keeps `pace` writable beside it.
-            self.pace.next_round(unsafe { &(*self.host).env }, changed);
-            self.resume_yielded();
-            self.pass_cluster_waits();
+        if self.reported.is_none() {
+            self.begin_round();
         }
         loop {
             self.pass()?;
@@ -420,9 +384,25 @@ impl CtaRun {
         }
     }
 
+    /// Decides who goes on.
+    fn begin_round(&mut self) {
+        let changed = std::mem::take(&mut self.ctx().dirty) != 0;
+        if changed {
+            self.host().warps.iter_mut().for_each(|w| w.held = 0);
+        }
+        self.holds = false;
+        if !self.fresh {
+            // SAFETY: as in `host`; a field of its own keeps `pace` writable beside it.
+            self.pace.next_round(unsafe { &(*self.host).env }, changed);
+            self.resume_yielded();
+            self.pass_cluster_waits();
+        }
+    }
+
     /// Runs what can run once: calls in progress, then the contexts of the entry until code has been through all of them.
     fn pass(&mut self) -> Result<(), Ended> {
-        if !std::mem::replace(&mut self.fresh, false) {
+        let mut reported = self.reported.take();
+        if reported.is_none() && !std::mem::replace(&mut self.fresh, false) {
             for w in 0..self.full.len() {
                 if !self.host().warps[w].calls.is_empty() {
                     let ran = self.run_calls(w);
@@ -430,16 +410,13 @@ impl CtaRun {
                 }
             }
         }
-        let first = self.host().base.first();
-        self.ctx().cur = first;
+        if reported.is_none() {
+            let first = self.host().base.first();
+            self.ctx().cur = first;
+        }
         loop {
-            let waits = self.host_ref().barriers.as_ref().is_some_and(|b| !b.is_idle());
-            self.ctx().outside = u32::from(waits);
-            // SAFETY: the program keeps the code. The block was set up by `new` and `start` as the contract says, its tables are those of
-            // the code, and no reference into it, the contexts or the host state is alive.
-            let reason = unsafe { (*self.code).call(self.cta) };
-            self.follow();
-            let reason = self.reason(reason)?;
+            let number = reported.take().unwrap_or_else(|| self.call_entry());
+            let reason = self.reason(number)?;
             if reason == Reason::Phase {
                 return Ok(());
             }
@@ -509,6 +486,11 @@ impl CtaRun {
         }
     }
 
+    /// Whether code that looks where it goes back would leave: who asked for it, or time is up.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.grace.as_ref().map_or(&self.stop, |(stop, _)| stop).is_set()
+    }
+
     /// The reason that code gave, unless a routine met a fault of ours.
     pub(super) fn reason(&mut self, number: u32) -> Result<Reason, Ended> {
         if self.host_ref().failure.is_some()
@@ -518,6 +500,9 @@ impl CtaRun {
         }
         if number == Reason::Phase as u32 {
             return Ok(Reason::Phase);
+        }
+        if number == NO_STACK {
+            return Err(Ended::NoRoom(Lack::Stack));
         }
         Reason::from_u32(number).ok_or_else(|| self.bad_stop(BadStop::Reason(number)))
     }

@@ -74,10 +74,15 @@ pub(crate) trait Crew {
         false
     }
 
-    /// Runs a unit that has not run, and up to `most` units of the next numbers as long as each ends in its first turn. Says how many of them ended before the
-    /// one that it was at last, which `unit` now is, and how the turn of that one went.
-    fn turns(&mut self, unit: &mut Self::Unit, _most: u64) -> (u64, Result<Turn, Ended>) {
-        (0, self.turn(unit))
+    /// Runs a unit that has not run, and up to `most` units of the next numbers as long as each ends at once. Says whether the one that `unit` is at last
+    /// has ended too; else [`Crew::turn`] goes on with it. A turn says more, but whoever asks waits until all parts of that are written.
+    fn sweeps(&mut self, _unit: &mut Self::Unit, _most: u64) -> bool {
+        false
+    }
+
+    /// How many units have ended before the one that a unit is now, since it began.
+    fn passed(&self, _unit: &Self::Unit) -> u64 {
+        0
     }
 
     /// Nanoseconds that a unit takes, as far as known; 0 if it is not.
@@ -404,15 +409,17 @@ impl<C: Crew> Worker<'_, '_, C> {
                 let most = self.run_ahead(front.number);
                 let begin = self.burst.begin(most);
                 let noted = self.turns.is_some().then(|| begin.unwrap_or_else(Instant::now));
-                let (passed, turn) = self.crew.turns(&mut front.unit, most);
+                let rest =
+                    if self.crew.sweeps(&mut front.unit, most) { None } else { Some(self.crew.turn(&mut front.unit)) };
+                let passed = self.crew.passed(&front.unit);
                 self.note(front.number, passed + 1, noted);
                 self.burst.learn(begin, passed == most);
                 (0..passed).for_each(|i| self.count_done(front.number + i));
                 front.number += passed;
                 self.range.start += passed;
-                match turn {
-                    Ok(Turn::Done) => self.count_done(front.number),
-                    turn => return self.after(front, turn),
+                match rest {
+                    None | Some(Ok(Turn::Done)) => self.count_done(front.number),
+                    Some(turn) => return self.after(front, turn),
                 }
                 next = self.next_number();
                 match next {

@@ -104,7 +104,7 @@ struct Jit<'g> {
 impl Crew for Jit<'_> {
     type Unit = Unit;
 
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, number: u64) -> Result<Unit, Ended> {
         if self.grid.unit_size > 1 {
             return self.start_cluster(number);
@@ -128,15 +128,21 @@ impl Crew for Jit<'_> {
     }
 
     #[inline]
-    fn turns(&mut self, unit: &mut Unit, most: u64) -> (u64, Result<Turn, Ended>) {
-        let _turn = self.takes_turns().then(|| lock(&TURNS));
+    fn sweeps(&mut self, unit: &mut Unit, most: u64) -> bool {
         match unit {
             Unit::One(run) => {
                 run.allow(self.grid, most);
-                let turn = run.round();
-                (run.passed(), turn)
+                !self.takes_turns() && run.sweeps()
             }
-            Unit::Cluster(ctas) => (0, turn_of_cluster(self.grid, ctas)),
+            Unit::Cluster(_) => false,
+        }
+    }
+
+    #[inline]
+    fn passed(&self, unit: &Unit) -> u64 {
+        match unit {
+            Unit::One(run) => run.passed(),
+            Unit::Cluster(_) => 0,
         }
     }
 
@@ -194,6 +200,7 @@ impl Jit<'_> {
         self.grid.audit.is_some() && self.grid.beside != Beside::Nobody
     }
 
+    #[inline(never)]
     fn start_cluster(&mut self, number: u64) -> Result<Unit, Ended> {
         let n = self.grid.unit_size;
         let mut ctas = Idle::new();
@@ -226,7 +233,7 @@ impl Jit<'_> {
     }
 
     /// Memory for a cta: what another one left, or new.
-    #[inline]
+    #[inline(always)]
     fn seat(&mut self) -> Result<Box<CtaRun>, Ended> {
         let run = match self.free.pop() {
             Some(run) => run,

@@ -1,10 +1,12 @@
 //! Who runs when: units of a grid over workers, warps and activations of a cta.
 
+mod ahead;
 mod audited;
 mod calls;
 mod clusters;
 mod counted;
 mod cta;
+mod deep;
 mod deopt;
 pub(crate) mod grid;
 mod jit;

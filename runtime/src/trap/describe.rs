@@ -205,14 +205,14 @@ fn place(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> String {
     let addr = trap.address.unwrap_or(0);
     if let Some(own) = own_memory(trap) {
         let region = own.base.saturating_sub(if own.name == LOCAL { 0 } else { reserved(grid) });
+        // A generic address also tells where the block happened to have its memory, which is another place in another run.
+        let told = if is_offset(trap) && own.base > 0 { format!(" ({addr:#x})") } else { String::new() };
         return if addr < region {
             format!("{addr:#x}")
         } else if addr < own.base {
-            format!("reserved {}+{} ({addr:#x})", own.name, addr - region)
-        } else if is_offset(trap) && own.base == 0 {
-            format!("{}+{addr}", own.name)
+            format!("reserved {}+{}{told}", own.name, addr - region)
         } else {
-            format!("{}+{} ({addr:#x})", own.name, addr - own.base)
+            format!("{}+{}{told}", own.name, addr - own.base)
         };
     }
     let name = found(trap, grid).and_then(|a| Some((a.base, name_of(&a, bindings)?)));

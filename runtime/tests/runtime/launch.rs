@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use handloom_runtime::{
-    Arg, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, PreparedLaunch, StopHandle, TrapReport,
-    launch,
+    Arg, Backend, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, PreparedLaunch, StopHandle,
+    TrapReport, launch,
 };
 
 use crate::SM_80 as HEAD;
@@ -272,23 +272,52 @@ again:
     bra.uni again;
 }";
 
+/// A function that calls itself 2^60 times, and never goes back to a place where it was.
+const ENDLESS_CALLS: &str = "
+.visible .func f(.param .b32 n)
+{
+    .reg .pred %p<2>; .reg .b32 %r<4>;
+    ld.param.u32 %r1, [n];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra done;
+    sub.u32 %r2, %r1, 1;
+    { .param .b32 a; st.param.b32 [a], %r2; call f, (a); }
+    { .param .b32 a; st.param.b32 [a], %r2; call f, (a); }
+done:
+    ret;
+}
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<2>;
+    mov.u32 %r1, 60;
+    { .param .b32 a; st.param.b32 [a], %r1; call f, (a); }
+    ret;
+}";
+
+/// Each kind of kernel that never ends, on each engine and generator.
+fn endless() -> impl Iterator<Item = (&'static str, LaunchConfig)> {
+    let ways = [(Engine::Interp, Backend::Wide), (Engine::Jit, Backend::Wide), (Engine::Jit, Backend::Cranelift)];
+    let with = |(engine, backend)| LaunchConfig { backend, ..config(2, 32, engine) };
+    [ENDLESS, ENDLESS_CALLS].into_iter().flat_map(move |body| ways.map(|way| (body, with(way))))
+}
+
 #[test]
-fn a_time_limit_ends_endless_loops() {
-    for engine in engines() {
-        let c = LaunchConfig { timeout: Some(Duration::from_millis(100)), ..config(2, 32, engine) };
-        let t = trap(ENDLESS, &c, 1);
-        assert_eq!(t.kind().word(), "timeout", "{engine:?}");
+fn a_time_limit_ends_what_never_ends() {
+    for (body, c) in endless() {
+        let c = LaunchConfig { timeout: Some(Duration::from_millis(100)), ..c };
+        let t = trap(body, &c, 1);
+        assert_eq!(t.kind().word(), "timeout", "{:?}", c.engine);
         assert!(!t.trap().waiters.is_empty());
     }
 }
 
 #[test]
 fn a_stop_from_outside_ends_the_launch() {
-    for engine in engines() {
+    for (body, c) in endless() {
         let stop = StopHandle::new();
-        let c = LaunchConfig { stop: stop.clone(), ..config(1, 32, engine) };
+        let c = LaunchConfig { stop: stop.clone(), ..c };
         let device = Device::new().unwrap();
-        let m = module(&device, ENDLESS);
+        let m = module(&device, body);
         let out = device.zeroed(4).unwrap();
         let stopper = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(50));
@@ -298,6 +327,45 @@ fn a_stop_from_outside_ends_the_launch() {
         assert!(matches!(r, Err(LaunchError::Stopped)), "{r:?}");
         stopper.join().unwrap();
     }
+}
+
+#[test]
+fn code_with_more_values_than_a_stack_holds_runs_on_threads_with_small_ones() {
+    const VALUES: usize = 4000;
+    let load = |i: usize| format!("ld.global.f32 %v{i}, [%rd1+{}];\n", 4 * i);
+    let add = |i: usize| format!("fma.rn.f32 %f1, %f1, %f2, %v{i};\n");
+    let loads = (0..VALUES).map(load).collect::<String>();
+    let adds = (0..VALUES).rev().map(add).collect::<String>();
+    let body = format!(
+        ".visible .entry k(.param .u64 out)
+        {{
+            .reg .b64 %rd<4>; .reg .b32 %r<2>; .reg .f32 %f<4>, %v<{VALUES}>;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            mul.wide.u32 %rd2, %r1, 4;
+            add.u64 %rd1, %rd1, %rd2;
+            mov.f32 %f1, 0f00000000;
+            mov.f32 %f2, 0fBF800000;
+            {loads}
+            {adds}
+            st.global.f32 [%rd1], %f1;
+            ret;
+        }}"
+    );
+    // Words of memory that are written are read by other threads of the warp only before.
+    let numbers: Vec<u32> = (0..VALUES as u32 + 32).map(|i| ((i % 61) as f32).to_bits()).collect();
+    let sums = (0..32).map(|t| (0..VALUES).map(|i| (((i + t) % 61) as f32) * [1.0, -1.0][i % 2]).sum::<f32>());
+    let want: Vec<u32> = sums.map(f32::to_bits).collect();
+    let c = LaunchConfig { backend: Backend::Cranelift, threads: 1, ..config(1, 32, Engine::Jit) };
+    let device = Device::new().unwrap();
+    let out = buffer(&device, &numbers);
+    let f = module(&device, &body).function(None).unwrap();
+    let mut prepared = PreparedLaunch::new(&f, &c, &[Arg::from(&out)]).unwrap();
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(256 << 10);
+        thread.spawn_scoped(scope, || drop(prepared.run().unwrap())).unwrap().join().unwrap();
+    });
+    assert_eq!(words(&out)[..32], want);
 }
 
 /// Factorial by recursion; every lane has its own depth.

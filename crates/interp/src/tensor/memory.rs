@@ -257,15 +257,22 @@ impl Tensors {
     }
 
     /// Forgets what a CTA had at this place, before another one starts there.
+    #[inline]
     pub fn forget(&self, base: u64) {
-        if self.any.load(Ordering::Relaxed) {
+        if !self.is_empty() {
             lock(&self.of).remove(&base);
         }
     }
 
+    /// Whether no CTA ever had any.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        !self.any.load(Ordering::Relaxed)
+    }
+
     /// Forgets what a CTA had that has ended, and returns the trap if it had not deallocated all of it.
     pub fn end(&self, env: &CtaEnv) -> Option<Box<Trap>> {
-        if !self.any.load(Ordering::Relaxed) {
+        if self.is_empty() {
             return None;
         }
         let one = lock(&self.of).remove(&env.shared_base)?;

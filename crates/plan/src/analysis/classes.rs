@@ -248,6 +248,13 @@ struct OfSide {
     met: Option<usize>,
 }
 
+/// So often, at most, each block of a function is looked at as one that lanes may come to after they parted at a branch, in a round; and so many more. In
+/// a function where branches lead from anywhere to anywhere each leads to all blocks, and time would grow with the square of the text.
+const MOST_TIMES_FOLLOWED: usize = 100;
+
+/// See [`MOST_TIMES_FOLLOWED`].
+const LEAST_FOLLOWED: usize = 100_000;
+
 /// What lanes may execute between a branch and the block where they meet again.
 struct Region {
     from: usize,
@@ -411,6 +418,7 @@ impl Facts {
         let mut open = None;
         let mut region = None;
         let mut labels = vec![None; f.blocks.len()];
+        let mut n_left = LEAST_FOLLOWED + MOST_TIMES_FOLLOWED * f.blocks.len();
         for b in 0..f.blocks.len() {
             if self.diverges[b] {
                 continue;
@@ -426,7 +434,12 @@ impl Facts {
             if !anywhere {
                 self.mask_region(b, &mut region);
             }
-            self.differ(b, defs, open, region.as_ref(), &mut labels);
+            n_left = n_left.saturating_sub(self.differ(b, defs, open, region.as_ref(), &mut labels));
+            if n_left == 0 {
+                // Whatever may differ does, as far as anybody knows.
+                open.iter().for_each(|r| self.class[r] = Class::Varying);
+                *open = Set::new(self.class.len());
+            }
         }
         // Lanes that part at a block only part of them executes stay apart while some wait: what is written there may differ.
         for b in (0..f.blocks.len()).filter(|b| self.may_part(*b, defs)).collect::<Vec<_>>() {
@@ -492,10 +505,18 @@ impl Facts {
     }
 
     /// Registers that differ by path or by iteration after a diverging branch at `b` vary. Only those of `open` may do so; the ones that do are taken out of it.
-    /// `region`: that of the branch, if it is not known already that what is written in several places varies. `labels`: room for [`Facts::joins`].
-    fn differ(&mut self, b: usize, defs: &Defs, open: &mut Set, region: Option<&Region>, labels: &mut [Option<usize>]) {
+    /// `region`: that of the branch, if it is not known already that what is written in several places varies. `labels`: room for [`Facts::joins`]. Returns how many blocks
+    /// it looked at.
+    fn differ(
+        &mut self,
+        b: usize,
+        defs: &Defs,
+        open: &mut Set,
+        region: Option<&Region>,
+        labels: &mut [Option<usize>],
+    ) -> usize {
         if open.is_empty() || region.is_none() && self.cfg.loop_of[b].is_none() {
-            return;
+            return 0;
         }
         let is_in_region = |d: usize| region.is_some_and(|r| r.blocks.has(d));
         let (joins, sides) = Self::joins(&self.cfg, b, labels);
@@ -513,6 +534,7 @@ impl Facts {
         if region.is_some() {
             self.differ_beside(defs, open, &sides);
         }
+        sides.len()
     }
 
     /// Registers that lanes of one side write while those of another one wait for their turn with them vary: there is one place for all lanes. The lanes at the lowest block go on

@@ -1,7 +1,7 @@
 //! Runs: accesses and value ops of a full copy that are done for a few packs at a time.
 //!
-//! Packs side by side keep eight vectors of every value alive, more than a host has registers. Within a run no load is after a store, so lanes
-//! see memory as if the packs had gone side by side.
+//! Packs side by side keep eight vectors of every value alive, more than a host has registers. Within a run no access is after a store: so lanes
+//! see memory as if the packs had gone side by side, and an access that traps finds done what was to be done before, though the tests of a run come first.
 
 use handloom_ir::simt::{Inst, Op};
 use handloom_ir::types::StateSpace;
@@ -29,8 +29,8 @@ fn run_ends_of(plan: &Plan, insts: &[Inst]) -> Vec<u32> {
         Op::Load { .. } | Op::Store { .. } => joins(inst),
         _ => false,
     };
-    // Of the instructions from the one looked at on: the first that fits no run, the first load, the first load after a store.
-    let (mut misfit, mut load, mut load_after_store) = (n, n, n);
+    // Of the instructions from the one looked at on: the first that fits no run, the first access, the first access after a store.
+    let (mut misfit, mut access, mut after_store) = (n, n, n);
     // By instruction: how many accesses are before it.
     let mut accesses = vec![0u32];
     for inst in insts {
@@ -41,14 +41,13 @@ fn run_ends_of(plan: &Plan, insts: &[Inst]) -> Vec<u32> {
         let at = i as u32;
         match inst.op {
             _ if !fits(inst) => misfit = at,
-            Op::Load { .. } => {}
-            Op::Store { .. } => load_after_store = load,
+            Op::Store { .. } => after_store = access,
             _ => {}
         }
-        if matches!(inst.op, Op::Load { .. }) {
-            load = at;
+        if !inst.op.is_value() {
+            access = at;
         }
-        let end = misfit.min(load_after_store);
+        let end = misfit.min(after_store);
         let is_worth_it = accesses[end as usize] - accesses[i] >= 2 && end - at >= WORTH;
         ends[i] = if is_worth_it { end } else { 0 };
     }

@@ -5,6 +5,9 @@ use handloom_plan::analysis::cfg::Set;
 
 use crate::emit::*;
 
+/// Blocks that are looked at, at most, for one branch. Of thousands of branches that all lead to the end, each has all of the function before it.
+const MOST_FOLLOWED: usize = 500;
+
 impl Emit<'_> {
     /// By register: whether it is the same in all warps. Everything counts as such until it is found to be made of something else, or written where only some warps come.
     pub(crate) fn common_values(&self) -> Vec<bool> {
@@ -54,7 +57,7 @@ impl Emit<'_> {
             matches!(term, Term::Jump(_) | Term::Branch { .. } | Term::Ret | Term::Exit)
                 && term.successors().iter().all(|t| (low..=high).contains(&t.idx()))
         };
-        let is_local = low > b && (low..high).all(is_plain);
+        let is_local = low > b && high - low <= MOST_FOLLOWED && (low..high).all(is_plain);
         if !is_local && std::mem::replace(anywhere, true) {
             return;
         }
