@@ -18,7 +18,6 @@ use handloom_ir::simt::{self, Builtin, FuncId, Op, Param, SymKind};
 
 pub use load::{LoadError, front};
 pub(crate) use outline::{Outline, local_stride};
-pub(crate) use pace::SMALL_NS;
 pub(crate) use program::{CodeCell, Key, Program, Specialised};
 pub(crate) use task::{Left, Patience};
 

@@ -1,10 +1,13 @@
-//! What a unit of a grid takes, by what launches took.
+//! What a unit of a grid takes, by what launches took, and whether one thread runs a launch faster than several.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Grids with less work than this, in nanoseconds, run on the calling thread: waking the pool takes about 10 us.
-pub(crate) const SMALL_NS: u64 = 20_000;
+const SMALL_NS: u64 = 20_000;
+
+/// Nanoseconds of all threads up to which a launch is tried on one thread: what takes longer would be held up by it.
+const MOST_TRIED_NS: u64 = 8_000_000;
 
 /// What is known of it.
 #[derive(Debug, Default)]
@@ -13,12 +16,69 @@ pub(super) struct Pace {
     unit_ns: AtomicU64,
     /// Launches by several workers that took less than [`SMALL_NS`].
     short: AtomicU32,
+    /// Of launches of about the size of the last one.
+    ways: Ways,
+}
+
+/// What launches of one size take by one worker and by several. Workers may hinder each other: atomics of all blocks to a few words go from core to core.
+#[derive(Debug, Default)]
+struct Ways {
+    /// The binary logarithm of the number of units, and one more; 0 if there was no launch.
+    size: AtomicU32,
+    /// Nanoseconds of a launch by one worker, as a rule; 0 if there was none.
+    alone: AtomicU64,
+    /// The same by several.
+    together: AtomicU64,
+    /// Launches that might have been run either way.
+    asked: AtomicU32,
+}
+
+impl Ways {
+    fn size_of(units: u64) -> u32 {
+        units.checked_ilog2().map_or(0, |log| log + 1)
+    }
+
+    /// Whether one worker is to run a launch of so many units. The second, fourth, eighth launch and so on goes the other way than the better one, and shows what that
+    /// takes now.
+    fn is_for_one(&self, units: u64) -> bool {
+        if self.size.load(Ordering::Relaxed) != Ways::size_of(units) {
+            return false;
+        }
+        let [alone, together] = [&self.alone, &self.together].map(|t| t.load(Ordering::Relaxed));
+        let is_better = alone != 0 && together != 0 && alone < together;
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        is_better != (asked > 1 && asked.is_power_of_two())
+    }
+
+    /// Notes a launch. One that took longer than others did says little: something else may have run meanwhile.
+    fn note(&self, ns: u64, workers: usize, units: u64) {
+        let size = Ways::size_of(units);
+        if self.size.swap(size, Ordering::Relaxed) != size {
+            for t in [&self.alone, &self.together] {
+                t.store(0, Ordering::Relaxed);
+            }
+            self.asked.store(0, Ordering::Relaxed);
+        }
+        let of_way = if workers == 1 { &self.alone } else { &self.together };
+        let before = of_way.load(Ordering::Relaxed);
+        let now = if before == 0 || ns < before { ns } else { before + (ns - before).min(before) / 8 };
+        of_way.store(now.max(1), Ordering::Relaxed);
+    }
 }
 
 impl Pace {
     /// Nanoseconds that a unit takes; 0 if nobody knows.
     pub(super) fn unit_ns(&self) -> u64 {
         self.unit_ns.load(Ordering::Relaxed)
+    }
+
+    /// Whether one worker is to run a launch of so many units that several could run.
+    pub(super) fn is_for_one(&self, units: u64) -> bool {
+        match self.unit_ns().saturating_mul(units) {
+            0 => units == 1,
+            ns if ns < SMALL_NS => true,
+            ns => units == 1 || ns < MOST_TRIED_NS && self.ways.is_for_one(units),
+        }
     }
 
     /// Notes how long so many workers took for so many units.
@@ -28,6 +88,7 @@ impl Pace {
     /// one thread and shows what it takes.
     pub(super) fn note(&self, time: Duration, workers: usize, units: u64) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.ways.note(ns, workers, units);
         let is_short = workers > 1 && ns < SMALL_NS;
         let is_for_one = is_short && self.short.fetch_add(1, Ordering::Relaxed).wrapping_add(1).is_power_of_two();
         let workers = if is_for_one { 1 } else { workers as u64 };
@@ -39,12 +100,11 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Runs launches of two units on two workers as the scheduler does; returns how many ran on several.
-    fn spread(pace: &Pace, launches: usize, alone: u64, together: u64) -> usize {
-        let is_small = || pace.unit_ns() != 0 && pace.unit_ns() * 2 < SMALL_NS;
+    /// Runs launches of so many units on two workers as the scheduler does; returns how many ran on several.
+    fn spread(pace: &Pace, units: u64, launches: usize, alone: u64, together: u64) -> usize {
         let one = |_: usize| {
-            let (workers, ns) = if is_small() { (1, alone) } else { (2, together) };
-            pace.note(Duration::from_nanos(ns), workers, 2);
+            let (workers, ns) = if pace.is_for_one(units) { (1, alone) } else { (2, together) };
+            pace.note(Duration::from_nanos(ns), workers, units);
             workers > 1
         };
         (0..launches).filter(|i| one(*i)).count()
@@ -54,14 +114,29 @@ mod tests {
     fn a_small_launch_that_began_slowly_finds_to_one_thread() {
         let pace = Pace::default();
         pace.note(Duration::from_millis(3), 2, 2);
-        assert_eq!(spread(&pace, 100, 2_000, 14_000), 1);
+        assert_eq!(spread(&pace, 2, 100, 2_000, 14_000), 1);
     }
 
     #[test]
     fn a_launch_that_is_faster_by_several_is_hardly_ever_run_by_one() {
         let pace = Pace::default();
         pace.note(Duration::from_millis(3), 2, 2);
-        assert!(spread(&pace, 1000, 30_000, 18_000) >= 985);
-        assert_eq!(spread(&Pace::default(), 100, 90_000, 50_000), 100);
+        assert!(spread(&pace, 2, 1000, 30_000, 18_000) >= 980);
+        assert!(spread(&Pace::default(), 100, 1000, 90_000, 50_000) >= 990);
+        // What takes long is not tried otherwise.
+        assert_eq!(spread(&Pace::default(), 100, 1000, 9_000_000, 5_000_000), 1000);
+    }
+
+    #[test]
+    fn a_launch_whose_workers_hinder_each_other_is_run_by_one() {
+        let pace = Pace::default();
+        assert!(spread(&pace, 256, 1000, 400_000, 1_000_000) <= 12);
+        // Other sizes are launches of their own: it is not known of them.
+        assert_eq!(spread(&pace, 100, 1, 400_000, 1_000_000), 1);
+        // One slow launch changes nothing.
+        let pace = Pace::default();
+        spread(&pace, 256, 100, 90_000, 50_000);
+        pace.note(Duration::from_millis(1), 2, 256);
+        assert_eq!(spread(&pace, 256, 20, 90_000, 50_000), 20);
     }
 }

@@ -238,6 +238,11 @@ impl Program {
         self.pace.unit_ns()
     }
 
+    /// Whether one worker is to run a launch of so many units that several could run.
+    pub(crate) fn is_for_one(&self, units: u64) -> bool {
+        self.pace.is_for_one(units)
+    }
+
     /// Notes how long so many workers took for so many units.
     pub(crate) fn note_time(&self, time: Duration, workers: usize, units: u64) {
         self.pace.note(time, workers, units);

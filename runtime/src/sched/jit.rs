@@ -11,7 +11,7 @@ use crate::error::Lack;
 use crate::grid::{Ended, Grid};
 use crate::lock::lock;
 use crate::memory::Space;
-use crate::module::{Program, SMALL_NS};
+use crate::module::Program;
 use crate::run::{Beside, Tier};
 
 /// How many ctas of a launch that rests keep their memory, and how many bytes of local memory they keep at most.
@@ -57,10 +57,9 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
     let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
         return Finished::not_begun(Lack::Window);
     };
-    let known = program.unit_ns();
-    let is_small = grid.units == 1 || known != 0 && known.saturating_mul(grid.units) < SMALL_NS;
     let most = usize::try_from(grid.units).unwrap_or(usize::MAX);
-    let pool = if is_small || grid.threads < 2 { None } else { Pool::take(&module.device.inner, grid.threads - 1) };
+    let is_alone = grid.threads < 2 || program.is_for_one(grid.units);
+    let pool = if is_alone { None } else { Pool::take(&module.device.inner, grid.threads - 1) };
     let n = if pool.is_some() { grid.threads.min(most) } else { 1 };
     workers.n_active = n;
     if workers.list.len() < n {
