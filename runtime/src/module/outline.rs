@@ -4,6 +4,7 @@ use std::hash::Hash;
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{self, ByFunction, Callee, FrameLayout, FuncId, Op, Term};
+use handloom_ir::types::StateSpace;
 use handloom_store::{Digest, Digester};
 
 use super::program::Key;
@@ -30,6 +31,8 @@ pub(crate) struct Outline {
     pub(crate) local_stride: u32,
     /// Whether compiling takes so little time that it is done where it is asked for.
     pub(crate) is_small: bool,
+    /// Whether its threads change memory of all blocks by atomics, for which workers may wait for each other.
+    pub(crate) adds_up: bool,
     /// Of all that its code depends on.
     digest: Digest,
 }
@@ -72,11 +75,12 @@ impl Outline {
                 Backend::Wide => SMALL_WIDE,
                 Backend::Cranelift => SMALL,
             };
+        let adds_up = reach.iter().any(|f| adds_up(&module.funcs[f.idx()]));
         let frames = reach.iter().map(|f| (*f, whole.frames[f.idx()].clone())).collect();
         let mut hasher = Digester::default();
         (key, entry, whole.digest, local_stride).hash(&mut hasher);
         reach.iter().for_each(|f| (f, &module.funcs[f.idx()]).hash(&mut hasher));
-        Outline { entry, frames, local_stride, is_small, digest: hasher.digest() }
+        Outline { entry, frames, local_stride, is_small, adds_up, digest: hasher.digest() }
     }
 
     /// The key of its code: of the tier that comes first, whichever that is, or of a certain one.
@@ -95,6 +99,15 @@ pub(super) fn share(module: &simt::Module, whole: &Whole, entry: FuncId) -> f64 
 /// Whether Cranelift takes little time for some functions.
 pub(super) fn is_small<'f>(funcs: impl Iterator<Item = &'f simt::Function>) -> bool {
     size(funcs) <= SMALL
+}
+
+/// Whether a function has atomics that may change memory of all blocks.
+fn adds_up(f: &simt::Function) -> bool {
+    let is_shared = |space| matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
+    f.blocks.iter().flat_map(|b| &b.insts).any(|i| match &i.op {
+        Op::Atom { access, .. } | Op::Red { access, .. } => !is_shared(access.space),
+        _ => false,
+    })
 }
 
 /// Instructions of functions, with the ends of their blocks.

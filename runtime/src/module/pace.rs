@@ -6,8 +6,11 @@ use std::time::Duration;
 /// Grids with less work than this, in nanoseconds, run on the calling thread: waking the pool takes about 10 us.
 const SMALL_NS: u64 = 20_000;
 
-/// Nanoseconds of all threads up to which a launch is tried on one thread: what takes longer would be held up by it.
-const MOST_TRIED_NS: u64 = 8_000_000;
+/// Nanoseconds of all threads up to which the coming and going of workers may be more than what they gain.
+const SHORT_NS: u64 = 100_000;
+
+/// The same up to which a launch whose workers may hinder each other is tried on one thread: what takes longer would be held up by it.
+const MOST_TRIED_NS: u64 = 20_000_000;
 
 /// What is known of it.
 #[derive(Debug, Default)]
@@ -38,8 +41,8 @@ impl Ways {
         units.checked_ilog2().map_or(0, |log| log + 1)
     }
 
-    /// Whether one worker is to run a launch of so many units. The second, fourth, eighth launch and so on goes the other way than the better one, and shows what that
-    /// takes now.
+    /// Whether one worker is to run a launch of so many units. The second, eighth, thirty-second launch and so on goes the other way than the better one, and shows what
+    /// that takes now.
     fn is_for_one(&self, units: u64) -> bool {
         if self.size.load(Ordering::Relaxed) != Ways::size_of(units) {
             return false;
@@ -47,7 +50,7 @@ impl Ways {
         let [alone, together] = [&self.alone, &self.together].map(|t| t.load(Ordering::Relaxed));
         let is_better = alone != 0 && together != 0 && alone < together;
         let asked = self.asked.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        is_better != (asked > 1 && asked.is_power_of_two())
+        is_better != (asked.is_power_of_two() && asked.ilog2() % 2 == 1)
     }
 
     /// Notes a launch. One that took longer than others did says little: something else may have run meanwhile.
@@ -72,12 +75,15 @@ impl Pace {
         self.unit_ns.load(Ordering::Relaxed)
     }
 
-    /// Whether one worker is to run a launch of so many units that several could run.
-    pub(super) fn is_for_one(&self, units: u64) -> bool {
+    /// Whether one worker is to run a launch of so many units that several could run. `may_hinder`: workers may wait for each other.
+    pub(super) fn is_for_one(&self, units: u64, may_hinder: bool) -> bool {
         match self.unit_ns().saturating_mul(units) {
             0 => units == 1,
             ns if ns < SMALL_NS => true,
-            ns => units == 1 || ns < MOST_TRIED_NS && self.ways.is_for_one(units),
+            ns => {
+                let most = if may_hinder { MOST_TRIED_NS } else { SHORT_NS };
+                units == 1 || ns < most && self.ways.is_for_one(units)
+            }
         }
     }
 
@@ -103,7 +109,7 @@ mod tests {
     /// Runs launches of so many units on two workers as the scheduler does; returns how many ran on several.
     fn spread(pace: &Pace, units: u64, launches: usize, alone: u64, together: u64) -> usize {
         let one = |_: usize| {
-            let (workers, ns) = if pace.is_for_one(units) { (1, alone) } else { (2, together) };
+            let (workers, ns) = if pace.is_for_one(units, true) { (1, alone) } else { (2, together) };
             pace.note(Duration::from_nanos(ns), workers, units);
             workers > 1
         };
@@ -124,7 +130,7 @@ mod tests {
         assert!(spread(&pace, 2, 1000, 30_000, 18_000) >= 980);
         assert!(spread(&Pace::default(), 100, 1000, 90_000, 50_000) >= 990);
         // What takes long is not tried otherwise.
-        assert_eq!(spread(&Pace::default(), 100, 1000, 9_000_000, 5_000_000), 1000);
+        assert_eq!(spread(&Pace::default(), 100, 1000, 22_000_000, 12_000_000), 1000);
     }
 
     #[test]

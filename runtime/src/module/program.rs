@@ -240,7 +240,7 @@ impl Program {
 
     /// Whether one worker is to run a launch of so many units that several could run.
     pub(crate) fn is_for_one(&self, units: u64) -> bool {
-        self.pace.is_for_one(units)
+        self.pace.is_for_one(units, self.outline.adds_up)
     }
 
     /// Notes how long so many workers took for so many units.
