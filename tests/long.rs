@@ -81,6 +81,17 @@ const KINDS: &[Kind] = &[
         tail: |_| "add.u32 %r1,%r1,1; setp.lt.u32 %c,%r1,%n; @%c bra T;".into(),
     },
     Kind {
+        name: "targets of a table in a loop",
+        head: |n| {
+            let targets = (0..n).map(|i| format!("B{i}")).collect::<Vec<_>>().join(",");
+            format!(
+                "again: add.u32 %r1,%r1,1; setp.ge.u32 %c,%r1,%n; @%c bra out; ld.global.u32 %r2,[%q0];\nall: .branchtargets {targets};\nbrx.idx %r2, all;\n"
+            )
+        },
+        turn: |i| format!("B{i}: add.u32 %r3,%r3,{i}; bra again;"),
+        tail: |_| "out:\n".into(),
+    },
+    Kind {
         name: "branches that lanes part at",
         head: NOTHING,
         turn: |i| format!("setp.gt.u32 %c,%r0,{}; @%c bra E{i}; add.f32 %f{},%f0,%f1; E{i}:", i % 97, i % 16),
@@ -366,6 +377,27 @@ fn loops_inside_each_other_take_little_more_than_loops_after_each_other() {
         took_wide(&text)
     });
     assert!(nested < 5 * in_row, "{in_row:?} for loops after each other, {nested:?} for as many inside each other");
+}
+
+#[test]
+fn branches_from_anywhere_to_anywhere_take_time_in_proportion_to_their_text() {
+    if !has_wide() {
+        return;
+    }
+    let kind = Kind { name: "", head: NOTHING, turn: |_| String::new(), tail: NOTHING };
+    let branches = |n: usize| {
+        let branch = |i: usize| {
+            let (by, bit, to) = (2 * (i % 50) + 3, 1 << (i % 7), (i * 7919 + 13) % n);
+            format!(
+                "L{i}: sub.u32 %n,%n,1; setp.eq.u32 %c,%n,0; @%c bra E; mad.lo.u32 %r0,%r0,{by},{i}; and.b32 %r1,%r0,{bit}; setp.eq.u32 %c,%r1,0; @%c bra L{to};\n"
+            )
+        };
+        let all = (0..n).map(branch).collect::<String>();
+        text(&kind, 0).replace("ret; }", &format!("{all} E: st.global.u32 [%q0],%r0; ret; }}"))
+    };
+    if let Some(why) = slower(1000, |n| took_wide(&branches(n))) {
+        panic!("code grows faster than the text: {why}");
+    }
 }
 
 /// Compares the times of `n` turns and of four times as many.

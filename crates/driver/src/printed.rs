@@ -2,7 +2,7 @@
 //!
 //! It appears while a call of the program waits for work, at once: who watches a long kernel sees how far it is, and a program that is stopped has shown what it
 //! printed. While no call waits it is kept, so that it stands behind what the program itself prints before it waits, as on a GPU; but no more of it than
-//! [`MOST_KEPT`], since a kernel may print for hours.
+//! the buffer of a GPU holds at first, since a kernel may print for hours.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use handloom_runtime::Sink;
 
-/// Bytes of text that are kept while nobody waits: what the buffer of a GPU holds unless a program asks for another one, where newer text takes the place of older.
+/// Bytes of text that are kept while nobody waits: what the buffer of a GPU holds at first. There newer text takes the place of older.
 const MOST_KEPT: usize = 1 << 20;
 
 /// Text of the kernels of a context.

@@ -56,7 +56,8 @@ impl Ways {
     /// Notes a launch. One that took longer than others did says little: something else may have run meanwhile.
     fn note(&self, ns: u64, workers: usize, units: u64) {
         let size = Ways::size_of(units);
-        if self.size.swap(size, Ordering::Relaxed) != size {
+        if self.size.load(Ordering::Relaxed) != size {
+            self.size.store(size, Ordering::Relaxed);
             for t in [&self.alone, &self.together] {
                 t.store(0, Ordering::Relaxed);
             }
