@@ -30,6 +30,9 @@ struct Kind {
 
 const NOTHING: fn(usize) -> String = |_| String::new();
 
+/// What is around the turns alone.
+const BARE: Kind = Kind { name: "", head: NOTHING, turn: |_| String::new(), tail: NOTHING };
+
 const KINDS: &[Kind] = &[
     Kind {
         name: "loads at addresses that were loaded",
@@ -371,9 +374,8 @@ fn loops_inside_each_other_take_little_more_than_loops_after_each_other() {
     let in_row = (0..LOOPS).map(|i| begin(i) + &read(7) + &end(i)).collect::<String>();
     let nested =
         (0..LOOPS).map(begin).collect::<String>() + &read(7 * LOOPS) + &(0..LOOPS).rev().map(end).collect::<String>();
-    let kind = Kind { name: "", head: NOTHING, turn: |_| String::new(), tail: NOTHING };
     let [in_row, nested] = [in_row, nested].map(|body| {
-        let text = text(&kind, 0).replace("ret; }", &format!("{counts}{body} st.global.f32 [%q0],%f0; ret; }}"));
+        let text = text(&BARE, 0).replace("ret; }", &format!("{counts}{body} st.global.f32 [%q0],%f0; ret; }}"));
         took_wide(&text)
     });
     assert!(nested < 5 * in_row, "{in_row:?} for loops after each other, {nested:?} for as many inside each other");
@@ -384,7 +386,6 @@ fn branches_from_anywhere_to_anywhere_take_time_in_proportion_to_their_text() {
     if !has_wide() {
         return;
     }
-    let kind = Kind { name: "", head: NOTHING, turn: |_| String::new(), tail: NOTHING };
     let branches = |n: usize| {
         let branch = |i: usize| {
             let (by, bit, to) = (2 * (i % 50) + 3, 1 << (i % 7), (i * 7919 + 13) % n);
@@ -393,7 +394,7 @@ fn branches_from_anywhere_to_anywhere_take_time_in_proportion_to_their_text() {
             )
         };
         let all = (0..n).map(branch).collect::<String>();
-        text(&kind, 0).replace("ret; }", &format!("{all} E: st.global.u32 [%q0],%r0; ret; }}"))
+        text(&BARE, 0).replace("ret; }", &format!("{all} E: st.global.u32 [%q0],%r0; ret; }}"))
     };
     if let Some(why) = slower(1000, |n| took_wide(&branches(n))) {
         panic!("code grows faster than the text: {why}");

@@ -38,11 +38,9 @@ pub(crate) fn insert(f: &mut Function) {
             let (mut found, mut rest) = (Vec::new(), l.blocks.iter().rev().copied().filter(|b| leaves(f, l, *b)));
             waiting.retain(|&latch| {
                 let counts = |b: usize| doms.dominates(b, latch) && writers.is_counted(l, (b, latch), &doms);
-                if found.iter().any(|b| counts(*b)) {
-                    return false;
-                }
-                let more = rest.by_ref().inspect(|b| found.push(*b)).any(counts);
-                !more
+                let is_counted =
+                    found.iter().any(|b| counts(*b)) || rest.by_ref().inspect(|b| found.push(*b)).any(counts);
+                !is_counted
             });
             if !waiting.is_empty() {
                 n_left = n_left.saturating_sub(l.blocks.iter().map(|b| n_insts[*b]).sum());

@@ -162,13 +162,13 @@ impl CtaRun {
     pub(super) fn run_calls(&mut self, w: usize) -> Result<(), Ended> {
         self.leave_finished(w);
         loop {
-            let is_stopped = self.is_stopped();
-            let calls = &self.host().warps[w].calls;
-            let Some(i) = calls.iter().rposition(|a| a.ctx.is_runnable()) else { return Ok(()) };
+            let runnable = self.host().warps[w].calls.iter().rposition(|a| a.ctx.is_runnable());
+            let Some(i) = runnable else { return Ok(()) };
             // Code asks where it goes back; functions that call each other need not go back anywhere.
-            if is_stopped {
+            if self.is_stopped() {
                 return Err(Ended::Stopped);
             }
+            let calls = &self.host().warps[w].calls;
             let (ctx, code) = (calls[i].ctx, calls[i].code);
             let (tier, func) = (calls[i].tier, calls[i].func);
             let place = &mut self.called[func].code;
