@@ -433,7 +433,7 @@ const KEPT: Kind = Kind {
 
 #[test]
 fn values_that_are_kept_are_given_registers_in_a_single_pass() {
-    let (_, says) = took_and_says(&text(&KEPT, 200));
+    let (_, says) = took_and_says(&text(&KEPT, 50));
     assert!(!says.contains("single pass"), "{says}");
     let (took, says) = took_and_says(&text(&KEPT, 4000));
     assert!(says.contains("single pass"), "{says}");

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use cranelift_codegen::ir as clif;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CompiledCode, Context};
@@ -18,7 +17,7 @@ use handloom_plan::{Options, Plan};
 use crate::blocks::keep_order;
 use crate::emit::{POOL_BYTES, emit};
 use crate::failure::Failure;
-use crate::lives::Lives;
+use crate::lives::values_at_blocks;
 use crate::load::Code;
 
 /// A stage that can be printed.
@@ -55,36 +54,22 @@ enum Allocator {
     SinglePass,
 }
 
-/// Instructions of Cranelift IR from which registers are given in a single pass.
+/// Statements of a function from which on registers are given in a single pass.
 ///
-/// The longest kernel of the corpus, an attention of Triton, has 239,000, and a kernel keeps the better code if it can. A megabyte of text has 400,000 to
-/// 3,000,000: of 18 such texts backtracking takes 5 to more than 60 s, since ranges of values that are kept in order for each register
-/// of the host grow with the text, and a single pass with what is around it 2 to 8.
-const LONG: usize = 300_000;
+/// Backtracking takes 3 to 10 us for each instruction of Cranelift IR, of which statements have 25 to 90, and more than that where many values are kept; a single
+/// pass .6 to 1. Its code takes 1.1 to 3 times as long to run: nbody and matrix products 1.1, SHA-256 1.7, Black-Scholes of f64 2.5, a loop of hashes 3. Long functions are
+/// compiled within 60 us a statement, as nearly none is by backtracking; short ones, of loops mostly, get the better code.
+const LONG: usize = 200;
 
-/// The same for what [`Lives::crowd`] says of a function. That of the corpus with most, an attention, has 56,000,000,000 and takes 3 s; sums of thousands of
-/// values that are all kept have 160,000,000,000 and more, and backtracking takes 13 to more than 60 s for what a single pass does in one.
-const CROWDED: u64 = 100_000_000_000;
-
-/// The same for its values that are not used at once: backtracking takes some 50 us for each. That attention has 32,000, a megabyte of sums and products without
-/// accesses 113,000.
-const KEPT: u64 = 60_000;
-
-/// Values at the starts of blocks from which code is short instead, which keeps them in memory: a single pass takes some 50 ns for each. That attention has 4,000,000.
+/// Values at the starts of blocks from which code is short instead, which keeps them in memory: a single pass takes some 50 ns for each. An attention of Triton, the longest
+/// kernel of the corpus, has 4,000,000.
 const AT_BLOCKS: u64 = 40_000_000;
 
-/// How long values of a function live, if that may be too long: there are no more values at an instruction than there are instructions.
-fn lives(func: &clif::Function) -> Option<Lives> {
-    let may_be_crowded = (func.dfg.num_insts() as u64).saturating_pow(3) > CROWDED;
-    may_be_crowded.then(|| Lives::of(func))
-}
-
 impl Allocator {
-    /// The allocator for a function that was emitted by a plan. Short code is of long text: backtracking takes four times as long for a megabyte of stores as all else does.
-    fn of(plan: &Plan, func: &clif::Function) -> Allocator {
-        let much = || lives(func).is_some_and(|l| l.crowd() > CROWDED || l.n_kept > KEPT);
-        let is_long = plan.is_short || func.dfg.num_insts() >= LONG;
-        if is_long || much() { Allocator::SinglePass } else { Allocator::Backtracking }
+    /// The allocator for what a plan says, which is that of its function after all that is left out and put in.
+    fn of(plan: &Plan) -> Allocator {
+        let n_statements: usize = plan.func.blocks.iter().map(|b| b.insts.len() + 1).sum();
+        if n_statements > LONG { Allocator::SinglePass } else { Allocator::Backtracking }
     }
 
     /// Cranelift's name for it.
@@ -109,7 +94,7 @@ fn emitted(func: &Function, options: &Options) -> (Plan, (Context, Tables)) {
     // Who is told what happens, and who counts it, is told the same by all code.
     let as_written = options.audited || options.counted != Counting::Nothing;
     let mut emitted = emit(&Strategy::new(&plan), if as_written { usize::MAX } else { MOST });
-    let at_blocks = |(cx, _): &(Context, Tables)| lives(&cx.func).map_or(0, |l| l.at_blocks());
+    let at_blocks = |(cx, _): &(Context, Tables)| values_at_blocks(&cx.func);
     let fits = |made: &(Context, Tables)| as_written || at_blocks(made) < AT_BLOCKS;
     if let Some(emitted) = emitted.take_if(|made| fits(made)) {
         return (plan, emitted);
@@ -143,7 +128,7 @@ pub fn print(func: &Function, options: &Options, stage: Stage) -> Result<String,
             if plan.is_short {
                 text += "; fast code takes too long to compile: this is short code\n";
             }
-            if Allocator::of(&plan, &clif) == Allocator::SinglePass {
+            if Allocator::of(&plan) == Allocator::SinglePass {
                 text += &format!("; {} instructions: registers are given in a single pass\n", clif.dfg.num_insts());
             }
             Ok(text)
@@ -172,7 +157,7 @@ pub fn lines(func: &Function, options: &Options, stage: Stage) -> Result<Vec<Lin
 }
 
 fn finish<'c>(plan: &Plan, cx: &'c mut Context) -> Result<&'c CompiledCode, Failure> {
-    let allocator = Allocator::of(plan, &cx.func);
+    let allocator = Allocator::of(plan);
     if allocator == Allocator::SinglePass {
         keep_order(&mut cx.func);
     }

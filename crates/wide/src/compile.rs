@@ -9,6 +9,7 @@ use handloom_ir::simt::text::Line;
 use handloom_ir::simt::{Counting, Function, Inst, Op, Reg, Term};
 use handloom_ir::types::{Sreg, StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, Routine, Tables, WarpCtx};
+use handloom_plan::access::InPlace;
 use handloom_plan::analysis::cfg::{Cfg, Set};
 use handloom_plan::analysis::reach::Reaches;
 use handloom_plan::host::{Feature, Host};
@@ -151,6 +152,8 @@ fn made(
         units,
         movers: [None; 2],
         cold_moves: Vec::new(),
+        accessors: Vec::new(),
+        in_place: InPlace::default(),
         matrix_reader: None,
         functions: None,
         reaches: Reaches::default(),
@@ -323,6 +326,7 @@ impl Emit<'_> {
         self.way_out();
         self.read_units();
         self.move_code();
+        self.accessor_code();
         self.matrix_words_code();
         self.functions_code();
         Ok(true)

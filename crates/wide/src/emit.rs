@@ -13,6 +13,7 @@ use handloom_ir::simt::{Function, Inst, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
 use handloom_plan::abi::{CtaCtx, Loc, MemSite, Reason, Routine, Stop, Tables, TrapSource, Word};
+use handloom_plan::access::InPlace;
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::reach::Reaches;
@@ -26,7 +27,7 @@ use crate::calls::Calls;
 use crate::found::Found;
 use crate::gang::way::Alone;
 use crate::head::{FRAME_WORDS, Going, Head};
-use crate::once::{ColdMove, Mover, Reader, Rounded};
+use crate::once::{Accessor, Called, ColdMove, Mover, Reader, Rounded};
 use crate::turns::Turns;
 use crate::uses::Uses;
 
@@ -59,6 +60,8 @@ pub(crate) struct Cold {
     pub(crate) inst: Inst,
     /// Its site, whose cache the test looks at.
     pub(crate) site: Option<usize>,
+    /// Where code that the function has once refused it.
+    pub(crate) called: Option<Called>,
     /// Whether only part of the warp may execute the block.
     pub(crate) in_part: bool,
     pub(crate) at: (usize, usize),
@@ -122,6 +125,9 @@ pub(crate) struct Emit<'p> {
     /// Moves tuples of 8 and of 16 bytes (`moves`).
     pub(crate) movers: [Option<Mover>; 2],
     pub(crate) cold_moves: Vec<ColdMove>,
+    /// Accesses of lanes anywhere (`accessor`), and how many were done in place.
+    pub(crate) accessors: Vec<Accessor>,
+    pub(crate) in_place: InPlace,
     /// Functions that have code of their own, once they are counted (`approx`).
     pub(crate) functions: Option<Vec<(Rounded, Label)>>,
     /// Reads words of small matrices (`quads`).

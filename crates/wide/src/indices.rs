@@ -80,7 +80,7 @@ impl Emit<'_> {
     }
 
     /// The index by which the access in the making finds its places.
-    fn index_of(&self, x: &Access) -> Option<&Indexed> {
+    pub(crate) fn index_of(&self, x: &Access) -> Option<&Indexed> {
         self.indices.of.get(&self.at).filter(|_| matches!(x.limits, Limits::Heap(_)))
     }
 
@@ -93,6 +93,11 @@ impl Emit<'_> {
     fn end_indexed(&mut self, x: &Access, indexed: &Indexed, apart: Label) {
         self.a.bind(apart);
         self.drop_held();
+        self.make_delayed(x, indexed);
+    }
+
+    /// Makes the address of an access as a vector, if that waits for who wants it.
+    pub(crate) fn make_delayed(&mut self, x: &Access, indexed: &Indexed) {
         if let Some(address) = reg(x.class.address).filter(|r| self.indices.delayed.has(r.idx())) {
             self.make_indexed(address, indexed);
         }

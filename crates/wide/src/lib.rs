@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod accessor;
 mod addresses;
 pub mod alloc;
 pub mod approx;

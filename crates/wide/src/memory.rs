@@ -9,7 +9,7 @@ use std::mem::{offset_of, size_of};
 use handloom_ir::simt::{Inst, Op, Reg, Val};
 use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::Bounds;
-use handloom_plan::abi::{CtaCtx, SiteCache, WarpCtx};
+use handloom_plan::abi::{CtaCtx, Routine, SiteCache, WarpCtx};
 use handloom_plan::access::{AccessClass, Kind, Own};
 use iced_x86::{Code, Register};
 
@@ -18,6 +18,7 @@ use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem, Out, low32};
 use crate::emit::*;
 use crate::head::Going;
+use crate::once::Called;
 use crate::values::{is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
@@ -154,6 +155,7 @@ impl Emit<'_> {
             (x.limits, x.decided) = (Limits::Safe, None);
         }
         let runs = self.runs(inst, &x, form, scalars);
+        let mut called = None;
         if let Some(runs) = &runs {
             if !x.is_proven {
                 self.test_elsewhere(&x, runs);
@@ -195,7 +197,7 @@ impl Emit<'_> {
                     self.row(inst, &x);
                 }
                 Form::Scattered if self.is_late_sum(&x) => self.late_sum(inst, &x),
-                Form::Scattered => self.scattered(inst, &x),
+                Form::Scattered => called = self.scattered(inst, &x),
                 _ => self.of_all(inst, &x, form),
             }
         }
@@ -209,7 +211,7 @@ impl Emit<'_> {
                 self.drop_held();
             }
             let held = self.held();
-            self.cold.push(Cold { start: cold, back: done, inst: inst.clone(), site, in_part, at, held });
+            self.cold.push(Cold { start: cold, back: done, inst: inst.clone(), site, called, in_part, at, held });
             true
         } else {
             self.a.bind_if_wanted(cold);
@@ -752,6 +754,12 @@ impl Emit<'_> {
             self.scratch.0 = 0;
             self.a.bind(c.start);
             let lanes = if c.inst.guarded { TAKERS } else { LANES };
+            if let Some(Called { site, back }) = c.called {
+                self.routine(Routine::Memory, site, lanes);
+                self.go_on_if_right();
+                self.a.jump(Code::Jmp_rel32_64, back);
+                continue;
+            }
             self.memory_routine(&c.inst, lanes, c.site);
             self.hold_again(&c.held);
             self.a.jump(Code::Jmp_rel32_64, c.back);

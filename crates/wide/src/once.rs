@@ -2,7 +2,7 @@
 
 use handloom_plan::access::AccessClass;
 
-use crate::access::Access;
+use crate::access::{Access, Limits};
 use crate::asm::Label;
 
 /// A function of one `.f32` value.
@@ -49,4 +49,57 @@ pub(crate) struct ColdMove {
 pub(crate) struct Reader {
     pub(crate) label: Label,
     pub(crate) load: Access,
+}
+
+/// What tells the accesses of one [`Accessor`] from those of others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct AccessKind {
+    pub(crate) is_store: bool,
+    /// Of the element.
+    pub(crate) bits: u8,
+    /// Addresses are offsets of 32 bits.
+    pub(crate) short: bool,
+    pub(crate) tested: Tested,
+}
+
+/// What the addresses of an access are tested against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tested {
+    Not,
+    /// The heap, or the allocation that the site hit last; `or_own`: or the thread's own local memory.
+    Heap {
+        within: bool,
+        or_own: bool,
+    },
+    Shared,
+    Own,
+}
+
+impl Tested {
+    /// By limits; `within`: whether the heap is one of them, not an allocation.
+    pub(crate) fn by(limits: Limits, within: bool, or_own: bool) -> Tested {
+        match limits {
+            Limits::Safe => Tested::Not,
+            Limits::Heap(_) => Tested::Heap { within, or_own },
+            Limits::Shared => Tested::Shared,
+            Limits::Own => Tested::Own,
+        }
+    }
+}
+
+/// Code that does accesses of lanes anywhere, with the first one that wants it.
+#[derive(Clone, Copy)]
+pub(crate) struct Accessor {
+    pub(crate) kind: AccessKind,
+    pub(crate) label: Label,
+    pub(crate) of: Access,
+}
+
+/// An access that such code does.
+#[derive(Clone, Copy)]
+pub(crate) struct Called {
+    /// Its site, with the rows of its operands.
+    pub(crate) site: usize,
+    /// Where it goes on once it is done, its result in a row.
+    pub(crate) back: Label,
 }

@@ -4,7 +4,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Op, Reg, Val};
+use handloom_ir::simt::{Inst, Op, Val};
 use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, Loc};
 use handloom_plan::access::{AccessClass, Kind};
@@ -18,9 +18,10 @@ use crate::asm::{Label, Mem, Out, low};
 use crate::emit::*;
 use crate::found::{Found, ONE_PLACE, found_in};
 use crate::lies::by_all;
+use crate::once::Called;
 use crate::tuples::is_of_tuples;
 use crate::turns::{FOUND, N_STREAMS, STREAMS};
-use crate::values::{At, Src, is_wide, load_code, store_code};
+use crate::values::{At, is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
 const R9: Register = Register::R9;
@@ -38,10 +39,13 @@ const NOT_BELOW: u32 = 5;
 const TURNS_AHEAD: u32 = 2;
 
 impl Emit<'_> {
-    /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3.
-    pub(crate) fn scattered(&mut self, inst: &Inst, x: &Access) {
+    /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3. Returns what code after all blocks has to know if it is done by code that the function has once.
+    pub(crate) fn scattered(&mut self, inst: &Inst, x: &Access) -> Option<Called> {
         if self.reads_matrix(inst, x) {
-            return;
+            return None;
+        }
+        if self.is_called(inst, x) {
+            return Some(self.call_accessor(inst, x));
         }
         let done = self.a.label();
         self.by_all(inst, x, done);
@@ -119,6 +123,7 @@ impl Emit<'_> {
             self.at_lanes(inst, x, n);
         }
         self.a.bind_if_wanted(done);
+        None
     }
 
     /// Gives each vector of the addresses of lanes, with the offset, to `take`: in vector 0 to 3 by its number, or where they live.
@@ -151,7 +156,7 @@ impl Emit<'_> {
             self.tuples_by_lane(inst, x, n);
         } else if x.class.kind == Kind::Load {
             for (e, d) in (0..).zip(&inst.dst) {
-                self.gather(x, e, *d);
+                self.gather(x, e, &mut |s, q, r| s.put(*d, q, r, x.lanes));
             }
         } else if x.class.kind != Kind::Store {
             self.atomics(inst, x, n);
@@ -160,7 +165,7 @@ impl Emit<'_> {
         } else {
             for e in 0..i32::from(x.class.count) {
                 let s = self.clean_src(inst.src[1 + e as usize]);
-                self.scatter(x, e, &s);
+                self.scatter(x, e, &mut |t, q| t.reg(&s, q, 4));
             }
         }
     }
@@ -281,7 +286,7 @@ impl Emit<'_> {
     }
 
     /// Adds to `k7` which addresses of a vector are others than those of another one. Uses `k6`.
-    fn differ(&mut self, q: usize, from: Register, mask: Register) {
+    pub(crate) fn differ(&mut self, q: usize, from: Register, mask: Register) {
         self.add_to_k7(Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8, q, mask, [from, zmm(q as u8)], NOT_EQUAL);
     }
 
@@ -489,9 +494,10 @@ impl Emit<'_> {
         self.a.op2(Code::EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(to, Register::K6), m);
     }
 
-    fn gather(&mut self, x: &Access, e: i32, d: Reg) {
+    /// Reads element `e` of each lane at the addresses in vectors 0 to 3, from `r11` on, and gives it to `put` part by part.
+    pub(crate) fn gather(&mut self, x: &Access, e: i32, put: &mut dyn FnMut(&mut Self, usize, Register)) {
         if x.class.bits < 32 {
-            self.gather_small(x, e, d);
+            self.gather_small(x, e, put);
             return;
         }
         let at = |i| Mem::indexed(R11, i, 1, e * x.size());
@@ -505,12 +511,12 @@ impl Emit<'_> {
                 let code =
                     if x.short { Code::EVEX_Vpgatherdq_zmm_k1_vm32y } else { Code::EVEX_Vpgatherqq_zmm_k1_vm64z };
                 self.a.op2(code, Out::masked(t, Register::K6), at(i));
-                self.put(d, q, t, x.lanes);
+                put(self, q, t);
             }
         } else if x.short {
             for q in 0..2 {
                 self.gather_words(x, q, at(zmm(q as u8)), t);
-                self.put(d, q, t, x.lanes);
+                put(self, q, t);
             }
         } else {
             for q in 0..2 {
@@ -521,13 +527,13 @@ impl Emit<'_> {
                     self.a.op2(Code::EVEX_Vpgatherqd_ymm_k1_vm64z, Out::masked(ymm(to), Register::K6), at(i));
                 }
                 self.a.op3i(Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8, t, t, ymm(zmm(5)), 1);
-                self.put(d, q, t, x.lanes);
+                put(self, q, t);
             }
         }
     }
 
     /// Elements of 8 and 16 bits: the aligned word around each is read, which lies in the same page.
-    fn gather_small(&mut self, x: &Access, e: i32, d: Reg) {
+    fn gather_small(&mut self, x: &Access, e: i32, put: &mut dyn FnMut(&mut Self, usize, Register)) {
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
         let (add, and, shift) = if x.short {
             (
@@ -576,7 +582,7 @@ impl Emit<'_> {
             self.a.op3(Code::EVEX_Vpsrlvd_zmm_k1z_zmm_zmmm512b32, zmm(4), zmm(4), zmm(5));
             let c = self.constant(Ty::B32, kept);
             self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, zmm(4), zmm(4), c);
-            self.put(d, q, zmm(4), x.lanes);
+            put(self, q, zmm(4));
         }
     }
 
@@ -591,11 +597,12 @@ impl Emit<'_> {
         self.a.op2(load_code(Ty::B64), zmm(0), spare);
     }
 
-    fn scatter(&mut self, x: &Access, e: i32, s: &Src) {
+    /// Writes element `e` of each lane, which `get` has part by part, in vector 4 at most.
+    pub(crate) fn scatter(&mut self, x: &Access, e: i32, get: &mut dyn FnMut(&mut Self, usize) -> Register) {
         let at = |i| Mem::indexed(R11, i, 1, e * x.size());
         if is_wide(x.ty) {
             for q in 0..4 {
-                let r = self.reg(s, q, 4);
+                let r = get(self, q);
                 let i = self.index(x, Ty::B64, q);
                 self.own_mask(x, Ty::B64, q);
                 let code =
@@ -604,13 +611,13 @@ impl Emit<'_> {
             }
         } else if x.short {
             for q in 0..2 {
-                let r = self.reg(s, q, 4);
+                let r = get(self, q);
                 self.own_mask(x, Ty::B32, q);
                 self.a.store(Code::EVEX_Vpscatterdd_vm32z_k1_zmm, at(zmm(q as u8)), r, Register::K6);
             }
         } else {
             for q in 0..4 {
-                let mut r = self.reg(s, q / 2, 4);
+                let mut r = get(self, q / 2);
                 if q % 2 == 1 {
                     self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(zmm(5)), r, 1);
                     r = zmm(5);

@@ -15,6 +15,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::Plan;
 use handloom_plan::abi::*;
+use handloom_plan::access::InPlace;
 use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use handloom_plan::packs::layout::Home;
@@ -76,6 +77,8 @@ pub(crate) struct Code {
     pub(crate) given_up: FastMap<usize, clif::Block>,
     /// The most instructions of Cranelift IR that are wanted.
     pub(crate) most: usize,
+    /// Accesses lane by lane of full copies, and of masked ones.
+    pub(crate) in_place: [InPlace; 2],
 }
 
 /// One copy being emitted: how it is said, what was decided, where it goes, and what is known.
@@ -140,6 +143,12 @@ impl Emit<'_, '_> {
     pub(crate) fn may_start_over(&self) -> bool {
         let (b, i) = self.copy.at;
         self.copy.mask.is_none() && self.packs.may_test_at(b, i)
+    }
+
+    /// Whether the access being emitted is done in place, lane by lane. It counts.
+    pub(crate) fn takes_in_place(&mut self) -> bool {
+        let is_in_loop = self.plan.facts.cfg.loop_of[self.copy.at.0].is_some();
+        self.code.in_place[usize::from(self.copy.mask.is_some())].takes(is_in_loop)
     }
 
     /// Whether there are more instructions than are wanted: what is emitted now is thrown away.

@@ -55,8 +55,17 @@ pub(crate) fn emit(packs: &Strategy<'_>, most: usize) -> Option<(Context, Tables
     let prologue = plan.func.blocks.iter().map(|_| b.create_block()).collect();
     let params = [b.block_params(entry)[0], b.block_params(entry)[1]];
     let mut asm = Asm::new(b, plan.options.host.architecture, calls, params, warp);
-    let mut code =
-        Code { tables: packs.tables(), full, prologue, dispatch, advance, idle, given_up: FastMap::default(), most };
+    let mut code = Code {
+        tables: packs.tables(),
+        full,
+        prologue,
+        dispatch,
+        advance,
+        idle,
+        given_up: FastMap::default(),
+        most,
+        in_place: Default::default(),
+    };
     let mut cx = Emit { asm: &mut asm, plan, packs, code: &mut code, copy: Copy::full() };
     run(&mut cx, entry);
     if cx.is_too_long() {

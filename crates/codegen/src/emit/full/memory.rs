@@ -101,7 +101,11 @@ pub(crate) fn access_all(cx: &mut Emit<'_, '_>, mem: &MemOp, inst: &Inst, addr: 
     };
     let is_store = matches!(inst.op, Op::Store { .. });
     let aty = cx.ty(mem.class.address);
-    let out = match (mem.class.full_way(aty, shape, cx.may_start_over()), addr) {
+    let mut way = mem.class.full_way(aty, shape, cx.may_start_over());
+    if way == FullWay::ByLanes && !cx.takes_in_place() {
+        way = FullWay::Routine;
+    }
+    let out = match (way, addr) {
         (FullWay::Routine, _) => {
             let m = cx.asm.i32(FULL);
             return access_by_routine(cx, mem, inst, addr, data, m, &[]);

@@ -10,6 +10,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
+use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::Shape;
 use handloom_plan::order::{AccessOrder, FenceOrder};
 use handloom_plan::packs::PACKS;
@@ -303,7 +304,10 @@ fn masked_memory(cx: &mut Emit<'_, '_>, inst: &Inst, m: Value) {
     let inline = match inst.op {
         Op::IsSpace(_) | Op::Cvta { .. } | Op::Stack(_) | Op::Image(_) | Op::Tensor(_) | Op::Transfer(_) => false,
         _ if cx.plan.is_short => false,
-        _ => cx.plan.access(inst).is_some_and(|a| a.is_inline_by_lane() || a.is_inline_atomic(cx.plan.options.cluster)),
+        _ => {
+            let by_lane = |a: AccessClass| a.is_inline_by_lane() || a.is_inline_atomic(cx.plan.options.cluster);
+            cx.plan.access(inst).is_some_and(by_lane) && cx.takes_in_place()
+        }
     };
     if inline {
         let order = cx.plan.access(inst).map(|a| a.order_inline(&cx.plan.options.host));

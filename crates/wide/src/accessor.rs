@@ -1,0 +1,240 @@
+//! Loads and stores of lanes anywhere by code that a function has once for each kind of them.
+//!
+//! # The model
+//! An access in place (`scattered`) is up to 330 instructions, as it looks for lanes that are neighbours or at one place, in several ways. The first ones of a function and those in loops are
+//! done so ([`InPlace`](handloom_plan::access::InPlace)). Any other one has its addresses and operands in rows, calls the code of its kind, and takes its result from a row. The rows
+//! are those of its site, so that a refused one is the call of a routine.
+
+use std::mem::{offset_of, size_of};
+
+use handloom_ir::simt::Inst;
+use handloom_ir::types::{Order, StateSpace, Ty};
+use handloom_plan::abi::{CtaCtx, Loc, SiteCache};
+use handloom_plan::access::Kind;
+use iced_x86::{Code, Register};
+
+use crate::access::{Access, Limits};
+use crate::alloc::n_parts;
+use crate::asm::{Mem, Out};
+use crate::emit::*;
+use crate::once::{AccessKind, Accessor, Called, Tested};
+use crate::values::{At, Src, is_wide, load_code, store_code};
+
+const R8: Register = Register::R8;
+const R9: Register = Register::R9;
+const R10: Register = Register::R10;
+const R11: Register = Register::R11;
+const RDI: Register = Register::RDI;
+const R8D: Register = Register::R8D;
+
+impl Emit<'_> {
+    /// Whether an access of lanes of which nothing is known is done by code that the function has once.
+    pub(crate) fn is_called(&mut self, inst: &Inst, x: &Access) -> bool {
+        let fits = matches!(x.class.kind, Kind::Load | Kind::Store)
+            && x.class.count == 1
+            && x.class.order == Order::Weak
+            && self.members.is_empty()
+            && !self.in_head
+            && self.shape(x.class.address).is_none()
+            && self.index_of(x).is_none_or(|i| i.shape(self.plan).is_none())
+            && self.results_vary(inst);
+        let is_in_loop = self.plan.facts.cfg.loop_of[self.at.0].is_some();
+        fits && !self.in_place.takes(is_in_loop)
+    }
+
+    /// Calls it.
+    pub(crate) fn call_accessor(&mut self, inst: &Inst, x: &Access) -> Called {
+        if let Some(indexed) = self.index_of(x).cloned() {
+            self.make_delayed(x, &indexed);
+        }
+        let row = |at, ty| if is_wide(ty) { Loc::Row64(at) } else { Loc::Row32(at) };
+        let aty = if x.short { Ty::B32 } else { Ty::B64 };
+        self.ensure_words(x.class.address);
+        let s = self.src(x.class.address);
+        let addresses = self.row_of(&s);
+        let (data, src, dst) = match inst.dst.first() {
+            Some(d) => {
+                let loc = self.result_loc(*d, true);
+                let (Loc::Row32(at) | Loc::Row64(at)) = loc else { panic!("{d:?} in {loc:?} at {:?}", self.at) };
+                (at, vec![], vec![loc])
+            }
+            None => {
+                let s = self.clean_src(inst.operands()[1]);
+                let at = self.row_of(&s);
+                (at, vec![row(at, s.ty)], vec![])
+            }
+        };
+        let src: Vec<Loc> = [row(addresses, aty)].into_iter().chain(src).collect();
+        let mut site = self.mem_site(inst, &src, dst.clone());
+        if let Limits::Heap(of) = x.limits {
+            self.tables.mems.swap_remove(of);
+            site = of;
+        }
+        let within = self.is_within_heap(x);
+        let tested = Tested::by(x.limits, within, self.may_be_own(x));
+        if matches!(tested, Tested::Heap { within: false, .. }) {
+            self.a.number(RCX, (site * size_of::<SiteCache>()) as u64);
+        }
+        self.a.number(R10, x.class.offset.cast_unsigned() & aty.mask());
+        self.a.op2(Code::Mov_r32_rm32, EDX, x.lanes);
+        self.a.op2(Code::Lea_r64_m, RSI, ctx(addresses));
+        self.a.op2(Code::Lea_r64_m, RDI, ctx(data));
+        let kind = AccessKind { is_store: x.class.kind == Kind::Store, bits: x.class.bits, short: x.short, tested };
+        let label = match self.accessors.iter().find(|a| a.kind == kind) {
+            Some(known) => known.label,
+            None => {
+                let label = self.a.label();
+                self.accessors.push(Accessor { kind, label, of: *x });
+                label
+            }
+        };
+        self.a.jump(Code::Call_rel32_64, label);
+        if x.limits != Limits::Safe {
+            self.a.jump(Code::Je_rel32_64, x.cold);
+        }
+        let back = self.a.label();
+        self.a.bind(back);
+        if let (Some(d), Some(loc)) = (inst.dst.first(), dst.first()) {
+            self.take_result(*d, *loc, x.lanes);
+        }
+        Called { site, back }
+    }
+
+    /// A row with a source in it.
+    fn row_of(&mut self, s: &Src) -> u32 {
+        match s.at {
+            At::Row(at) if !s.odd => at,
+            _ => {
+                let at = self.take_scratch(if is_wide(s.ty) { 256 } else { 128 });
+                self.put_row(s, at);
+                at
+            }
+        }
+    }
+
+    /// The code of accesses, by kind. In: `rsi`, the row of addresses; `rdi`, that of what is stored or loaded; `edx`, the lanes; `r10`, what is added to each address; `rcx`, where the site's allocation
+    /// lies, if that is what is tested. Out: flags of zero if a test failed, before anything else happened. Uses vectors 0 to 7, `k5` to `k7`; clobbers `rax`, `rcx`, `rdx`,
+    /// `r8` to `r11`.
+    pub(crate) fn accessor_code(&mut self) {
+        for Accessor { kind, label, of } in std::mem::take(&mut self.accessors) {
+            let refused = self.a.label();
+            let x = Access { lanes: EDX, cold: refused, ..of };
+            self.a.bind(label);
+            self.addresses_of_row(&x);
+            self.test_kind(&x, kind.tested);
+            if x.class.space == StateSpace::Shared {
+                self.load64(R11, cta(offset_of!(CtaCtx, shared_base)));
+            } else {
+                self.a.number(R11, 0);
+            }
+            if kind.bits >= 32 && !kind.short {
+                self.neighbours(&x, kind.is_store);
+            }
+            let ty = x.ty;
+            let at = |q: usize| Mem::at(RDI, 64 * q as i32);
+            if !kind.is_store {
+                self.gather(&x, 0, &mut |s, q, r| {
+                    let mask = s.lanes_mask(EDX, ty, q);
+                    s.a.store(store_code(ty), at(q), r, mask);
+                });
+            } else if kind.bits >= 32 {
+                self.scatter(&x, 0, &mut |s, q| {
+                    s.a.op2(load_code(ty), zmm(4), at(q));
+                    zmm(4)
+                });
+            } else {
+                self.store_small_of_row(&x);
+            }
+            self.return_from_test(refused);
+        }
+    }
+
+    /// Addresses out of the row in `rsi`, with `r10` added to each, in vectors 0 to 3.
+    fn addresses_of_row(&mut self, x: &Access) {
+        let (aty, spread, by, add) = if x.short {
+            (Ty::B32, Code::EVEX_Vpbroadcastd_zmm_k1z_r32, Register::R10D, Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32)
+        } else {
+            (Ty::B64, Code::EVEX_Vpbroadcastq_zmm_k1z_r64, R10, Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64)
+        };
+        self.a.op2(spread, zmm(4), by);
+        for q in 0..n_parts(aty) {
+            self.a.op3(add, zmm(q as u8), zmm(4), Mem::at(RSI, 64 * q as i32));
+        }
+    }
+
+    fn test_kind(&mut self, x: &Access, tested: Tested) {
+        let n = n_parts(if x.short { Ty::B32 } else { Ty::B64 });
+        match tested {
+            Tested::Not => {}
+            Tested::Shared | Tested::Own => {
+                self.limits(x);
+                self.test_vectors(x, n);
+            }
+            Tested::Heap { within, or_own } => {
+                if within {
+                    self.limits(x);
+                } else {
+                    self.load64(R9, cta(offset_of!(CtaCtx, sites)));
+                    self.load64(R8, Mem::indexed(R9, RCX, 1, 0));
+                    self.load64(R9, Mem::indexed(R9, RCX, 1, 8));
+                }
+                let [own, passed] = [self.a.label(), self.a.label()];
+                self.test_vectors(&Access { cold: if or_own { own } else { x.cold }, ..*x }, n);
+                if or_own {
+                    self.a.jump(Code::Jmp_rel32_64, passed);
+                    self.a.bind(own);
+                    let own = Access { limits: Limits::Own, ..*x };
+                    self.limits(&own);
+                    self.test_vectors(&own, n);
+                }
+                self.a.bind_if_wanted(passed);
+            }
+        }
+    }
+
+    /// Does an access whose lanes are neighbours as vectors, and returns; else it goes on.
+    fn neighbours(&mut self, x: &Access, is_store: bool) {
+        let apart = self.a.label();
+        self.a.imm(Code::Test_rm32_imm32, EDX, 1);
+        self.a.jump(Code::Je_rel32_64, apart);
+        self.a.op2(Code::EVEX_Vmovq_rm64_xmm, R8, xmm(zmm(0)));
+        self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(4), R8);
+        for q in 0..4 {
+            let lanes: Vec<u64> = (0..8).map(|l| (8 * q as u64 + l) * x.class.bytes() as u64).collect();
+            let c = self.lanes_constant(Ty::B64, &lanes);
+            self.a.op3(Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64, zmm(5), zmm(4), c);
+            let mask = self.lanes_mask(EDX, Ty::B64, q);
+            self.differ(q, zmm(5), mask);
+        }
+        self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
+        self.a.jump(Code::Jne_rel32_64, apart);
+        for q in 0..n_parts(x.ty) {
+            let (memory, row) = (Mem::at(R8, 64 * q as i32), Mem::at(RDI, 64 * q as i32));
+            let mask = self.lanes_mask(EDX, x.ty, q);
+            let (from, to) = if is_store { (row, memory) } else { (memory, row) };
+            self.a.op2(load_code(x.ty), Out::masked(zmm(4), mask), from);
+            self.a.store(store_code(x.ty), to, zmm(4), mask);
+        }
+        self.a.imm(Code::Or_rm32_imm32, EAX, 1);
+        self.a.op0(Code::Retnq);
+        self.a.bind(apart);
+    }
+
+    /// Stores elements of 8 or 16 bits, which lie in the row in `rdi`, lane by lane in ascending order.
+    fn store_small_of_row(&mut self, x: &Access) {
+        let again = self.a.label();
+        self.a.bind(again);
+        self.a.op2(Code::Tzcnt_r32_rm32, ECX, EDX);
+        if x.short {
+            self.load32(R8D, Mem::indexed(RSI, RCX, 4, 0));
+            self.a.op2(Code::Add_r32_rm32, R8D, Register::R10D);
+        } else {
+            self.load64(R8, Mem::indexed(RSI, RCX, 8, 0));
+            self.a.op2(Code::Add_r64_rm64, R8, R10);
+        }
+        self.load32(EAX, Mem::indexed(RDI, RCX, 4, 0));
+        self.store_element(x, Mem::indexed(R8, R11, 1, 0), RAX);
+        self.a.op2(Code::VEX_Blsr_r32_rm32, EDX, EDX);
+        self.a.jump(Code::Jne_rel32_64, again);
+    }
+}
