@@ -283,7 +283,7 @@ pub struct CompileArgs {
     /// Block shape that code is made for; the `.reqntid` of an entry wins.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block, default_value = "256")]
     pub block: [u32; 3],
-    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512 or AVX2.
     #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
     /// How strictly the code checks addresses. Default: exact.
@@ -323,7 +323,7 @@ pub struct ExploreArgs {
     /// Block shape that code is made for; the `.reqntid` of an entry wins. Default: 256.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block)]
     pub block: Option<[u32; 3]>,
-    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512 or AVX2.
     #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
 }
@@ -453,7 +453,7 @@ pub struct RunArgs {
     /// Who runs the kernel. Default: jit.
     #[arg(long, value_enum)]
     pub engine: Option<EngineArg>,
-    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512 or AVX2.
     #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
     /// Stop a launch that takes longer to compile and run.
@@ -576,7 +576,7 @@ pub struct TestArgs {
     /// Who runs kernels. Default: jit.
     #[arg(long, value_enum)]
     pub engine: Option<EngineArg>,
-    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512 or AVX2.
     #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
 }

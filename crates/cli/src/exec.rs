@@ -54,7 +54,7 @@ pub struct ExecArgs {
     /// How strictly compiled code checks addresses. Default: exact.
     #[arg(long, value_enum)]
     pub bounds: Option<BoundsArg>,
-    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512 or AVX2.
     #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
     /// Order of scheduling. Default: 0, which is ascending.

@@ -22,10 +22,10 @@
 //! code. Other tables are numbered as their code was emitted, and mean something to that code alone.
 //!
 //! # Barriers inside code
-//! A plain `bar.sync 0` in an entry, reached by all 32 lanes together, does not leave the code: it writes `wait_epoch = CtaCtx::epoch`,
+//! A plain `bar.sync 0` in an entry, reached together by all 32 lanes (in wide code: by all that the warp has left), does not leave the code: it writes `wait_epoch = CtaCtx::epoch`,
 //! `state = next` and `site`, the number of the barrier, adds 1 to `CtaCtx::arrived` and goes on with the next context. When the array ends and `arrived + retired == n_warps` (and
 //! `arrived > 0`), code sets `arrived = 0`, adds 1 to `epoch` and starts over at `CtaCtx::first`. Otherwise it returns [`Reason::Phase`]: the runtime
-//! counts the contexts with `wait_epoch == epoch` as waiting there with all lanes ([`WarpCtx::plain_barrier`]), which are in `pend[state]` already.
+//! counts the contexts with `wait_epoch == epoch` as waiting there with all lanes that live ([`WarpCtx::plain_barrier`]), which are in `pend[state]` already.
 //!
 //! In code that keeps to the seed's order ([`Options::in_order`](crate::Options::in_order)) who arrives last goes on at once, as an audit sees it, and others when it is their turn: the one by
 //! whom `arrived + retired == n_warps`, be it by an exit, does what the end of the array does above, but for starting over, and writes 1 to [`CtaCtx::passed`]. At the end of the

@@ -15,7 +15,7 @@ use handloom_ir::simt::{BlockId, Inst, Op, Pure, Reg, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::abi::{
-    CallSite, CopyKind, CtaCtx, Loc, Meeting, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx,
+    CallSite, CopyKind, CtaCtx, Loc, Meeting, Operands, Reason, Routine, Stop, TrapSite, TrapSource, WarpCtx,
 };
 use iced_x86::{Code, Register};
 
@@ -85,8 +85,16 @@ impl Emit<'_> {
         }
         for (b, stub) in stubs.into_iter().enumerate().filter(|(_, stub)| *stub != any) {
             self.a.bind(stub);
-            self.take_all(b, any);
             let block = self.block[b];
+            if self.plan.facts.masked.has(b) {
+                let some = self.a.label();
+                self.take_all(b, some);
+                self.a.jump(Code::Jmp_rel32_64, block);
+                self.a.bind(some);
+                self.take_living(b, any);
+            } else {
+                self.take_all(b, any);
+            }
             self.a.jump(Code::Jmp_rel32_64, block);
         }
         self.a.bind(any);
@@ -103,6 +111,28 @@ impl Emit<'_> {
         self.a.imm(Code::Mov_rm32_imm32, LANES, -1);
         self.in_part = false;
         self.move_live(b, Way::In);
+    }
+
+    /// Takes all lanes that a warp has left, which stands at a block, with what lives there; to `any` if some stand elsewhere.
+    fn take_living(&mut self, b: usize, any: Label) {
+        self.load32(LANES, self.pend(b));
+        self.a.op2(Code::Test_rm32_r32, LANES, LANES);
+        self.a.jump(Code::Je_rel32_64, any);
+        self.a.op2(Code::Cmp_r32_rm32, LANES, warp(offset_of!(WarpCtx, live)));
+        self.a.jump(Code::Jne_rel32_64, any);
+        self.store_number(self.pend(b), 0);
+        self.load_living(b);
+    }
+
+    /// Reads what lives at the start of a block for the lanes of `LANES`.
+    pub(crate) fn load_living(&mut self, b: usize) {
+        if self.live_vectors(b).is_empty() {
+            return;
+        }
+        self.set_masks();
+        self.in_part = true;
+        self.move_live(b, Way::In);
+        self.in_part = false;
     }
 
     /// A place for what dispatch does for warps that stand at a block, if it is to do something else than before; and where it goes for those whose lanes stand apart.
@@ -458,7 +488,7 @@ impl Emit<'_> {
                 let leave = self.a.label();
                 if self.plan.ends_with_plain_barrier(b) {
                     if self.in_part {
-                        self.a.imm(Code::Cmp_rm32_imm32, LANES, -1);
+                        self.a.op2(Code::Cmp_r32_rm32, LANES, warp(offset_of!(WarpCtx, live)));
                         self.a.jump(Code::Jne_rel32_64, leave);
                     }
                     self.arrive(next.idx());
@@ -524,12 +554,28 @@ impl Emit<'_> {
         self.leave(stop);
     }
 
-    /// A plain barrier reached by all lanes.
+    /// A plain barrier reached by all lanes that the warp has left.
     fn arrive(&mut self, next: usize) {
         self.move_live(next, Way::Out);
-        self.come_to(Some(self.at.0));
+        if self.in_part && !self.has_warp_of_few() {
+            // A turn is of warps with all their lanes.
+            let (all, settled) = (self.a.label(), self.a.label());
+            self.a.imm(Code::Cmp_rm32_imm32, LANES, -1);
+            self.a.jump(Code::Je_rel32_64, all);
+            self.settle(Reason::Barrier);
+            self.a.jump(Code::Jmp_rel32_64, settled);
+            self.a.bind(all);
+            self.come_to(Some(self.at.0));
+            self.a.bind(settled);
+        } else {
+            self.come_to(Some(self.at.0));
+        }
         self.store_number(warp(offset_of!(WarpCtx, state)), next as u32);
-        self.store_number(self.pend(next), u32::MAX);
+        if self.in_part {
+            self.store32(self.pend(next), LANES);
+        } else {
+            self.store_number(self.pend(next), u32::MAX);
+        }
         self.store_number(warp(WarpCtx::PLAIN_BARRIER), self.plan.sites.number(self.at.0));
         self.load32(EAX, cta(offset_of!(CtaCtx, epoch)));
         self.store32(warp(offset_of!(WarpCtx, wait_epoch)), EAX);

@@ -266,9 +266,12 @@ pub(super) fn refresh(c: &mut Call<'_>, r: &Request, hit: Hit, length: u64) {
     let align = u64::from(r.bytes.max(1));
     // The quick test of code counts from a place where an access may be; memory of the process may begin elsewhere.
     let skip = hit.base.wrapping_neg() % align;
+    // The shared memory of this CTA lies where it lies for all that the table is for.
+    let is_own_shared = r.space == StateSpace::Generic && hit.base == c.host.env.shared_base;
     let hit = Hit { base: hit.base + skip, size: hit.size.saturating_sub(skip), ..hit };
     match hit.kind {
         _ if hit.size < length => {}
+        AllocKind::Shared if !is_own_shared => {}
         AllocKind::Buffer
         | AllocKind::Linear
         | AllocKind::Global
@@ -278,7 +281,8 @@ pub(super) fn refresh(c: &mut Call<'_>, r: &Request, hit: Hit, length: u64) {
         | AllocKind::Host
         | AllocKind::HostForReading
         | AllocKind::Const
-        | AllocKind::Param => {
+        | AllocKind::Param
+        | AllocKind::Shared => {
             let twin = c.tables.mems[c.site].twin.map(|t| t as usize);
             for site in [Some(c.site), twin].into_iter().flatten() {
                 // SAFETY: `sites` of the running code has an entry for each memory site, which is this worker's alone.
@@ -293,7 +297,7 @@ pub(super) fn refresh(c: &mut Call<'_>, r: &Request, hit: Hit, length: u64) {
                 }
             }
         }
-        AllocKind::Shared | AllocKind::Local => {}
+        AllocKind::Local => {}
     }
 }
 

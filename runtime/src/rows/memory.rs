@@ -10,7 +10,7 @@ use handloom_plan::host::Feature;
 use super::Call;
 use super::check::{self, Request, locate, record, refresh};
 use super::{atomic, audited, counted, image, stack, tensor, transfer};
-use crate::memory::{Hit, access};
+use crate::memory::{AllocKind, Hit, access};
 use crate::warp::host::CtaHost;
 
 /// The lanes of a mask.
@@ -175,6 +175,9 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
             }
         }
         refresh(c, r, found, bytes);
+    } else if c.mask & !shared == 0 {
+        let (base, size) = (c.host.env.shared_base, u64::from(c.host.env.shared_size));
+        refresh(c, r, Hit { base, size, kind: AllocKind::Shared }, bytes);
     }
     match (is_load, r.element) {
         (true, 1) => load_rows::<1>(c, &at),

@@ -403,9 +403,13 @@ fn own_symbols(grid: &Grid) -> Vec<&Symbol> {
     first.into_iter().map(|(_, s)| s).collect()
 }
 
-/// What the program calls a byte of global memory, or at an offset of shared memory.
+/// What the program calls a byte of global memory, or at an offset of shared memory. Of what is there no longer, as shared memory of another block of a cluster and what a kernel freed, no address is
+/// told: it differs from run to run.
 pub(crate) fn name_at(addr: u64, grid: &Grid, bindings: &[Binding]) -> String {
     let shared_offset = (addr < CLUSTER_STRIDE).then_some(addr);
+    if shared_offset.is_none() && grid.module.device.inner.memory.holding(addr).is_none() {
+        return "memory that is gone".to_owned();
+    }
     let place = place_of((addr, 0), shared_offset, grid, bindings);
     format!("{}+{}", place.what, place.offset)
 }

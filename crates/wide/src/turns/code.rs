@@ -222,7 +222,7 @@ impl Emit<'_> {
     fn first_lanes(&mut self, of: Register, to: Register) {
         let threads = self.plan.facts.shape.threads();
         self.a.imm(Code::Mov_rm32_imm32, to, -1);
-        if !threads.is_multiple_of(32) {
+        if self.has_warp_of_few() {
             let whole = self.a.label();
             let last = i32::try_from(threads / 32).unwrap_or(i32::MAX);
             self.a.imm(Code::Cmp_rm32_imm32, field(of, offset_of!(WarpCtx, warp)), last);
@@ -230,6 +230,11 @@ impl Emit<'_> {
             self.a.imm(Code::Mov_rm32_imm32, to, ((1u32 << (threads % 32)) - 1).cast_signed());
             self.a.bind(whole);
         }
+    }
+
+    /// Whether the last warp of a CTA has fewer lanes than others. Then there are no gangs, and turns are of the lanes that live.
+    pub(crate) fn has_warp_of_few(&self) -> bool {
+        !self.plan.facts.shape.threads().is_multiple_of(32)
     }
 
     /// The starts of turns and of their warps.
@@ -261,11 +266,17 @@ impl Emit<'_> {
             if s == 0 {
                 self.first_lanes(WARP, LANES);
                 self.store32(warp(offset_of!(WarpCtx, live)), LANES);
+            } else if self.has_warp_of_few() {
+                self.load32(LANES, warp(offset_of!(WarpCtx, live)));
             } else {
                 self.a.imm(Code::Mov_rm32_imm32, LANES, -1);
             }
             self.in_part = false;
-            self.load_live(s);
+            if self.has_warp_of_few() {
+                self.load_living(s);
+            } else {
+                self.load_live(s);
+            }
             let whole = self.turns.as_ref().and_then(|t| t.whole.iter().find(|w| w.0 == s)).map(|w| w.1);
             let block = whole.unwrap_or(self.block[s]);
             self.a.jump(Code::Jmp_rel32_64, block);
@@ -509,7 +520,12 @@ impl Emit<'_> {
             self.a.imm(Code::Cmp_rm32_imm32, EDX, (BARRIERS + b as u32).cast_signed());
             self.a.jump(Code::Jne_rel32_64, other);
             self.store_number(field(RSI, offset_of!(WarpCtx, state)), to as u32);
-            self.a.imm(Code::Mov_rm32_imm32, Mem::at(RSI, pend + 4 * to as i32), -1);
+            if self.has_warp_of_few() {
+                self.load32(EAX, field(RSI, offset_of!(WarpCtx, live)));
+                self.store32(Mem::at(RSI, pend + 4 * to as i32), EAX);
+            } else {
+                self.a.imm(Code::Mov_rm32_imm32, Mem::at(RSI, pend + 4 * to as i32), -1);
+            }
             self.store_number(field(RSI, WarpCtx::PLAIN_BARRIER), self.plan.sites.number(b));
             self.a.bind(other);
         }
@@ -531,7 +547,11 @@ impl Emit<'_> {
         self.a.bind(later);
         self.store32(field(RSI, offset_of!(WarpCtx, state)), ECX);
         let behind = self.a.label();
-        self.a.imm(Code::Mov_rm32_imm32, R8D, -1);
+        if self.has_warp_of_few() {
+            self.load32(R8D, field(RSI, offset_of!(WarpCtx, live)));
+        } else {
+            self.a.imm(Code::Mov_rm32_imm32, R8D, -1);
+        }
         self.a.op2(Code::Test_rm32_r32, ECX, ECX);
         self.a.jump(Code::Jne_rel32_64, behind);
         self.first_lanes(RSI, R8D);
