@@ -8,8 +8,8 @@ use super::grid::Turn;
 use crate::grid::Ended;
 use crate::warp::context::mix;
 
-/// Rounds without a change of memory before the state of the threads is compared too.
-const STILL: u32 = 64;
+/// Rounds without a change of memory before the state of the threads is compared too: more than a unit has before others run, since what it waits for mostly comes of those.
+const STILL: u32 = 160;
 
 impl CtaRun {
     /// Lets lanes go on that gave way.
