@@ -79,7 +79,8 @@ impl Emit<'_> {
         self.a.op2(Code::Mov_r32_rm32, EDX, x.lanes);
         self.a.op2(Code::Lea_r64_m, RSI, ctx(addresses));
         self.a.op2(Code::Lea_r64_m, RDI, ctx(data));
-        let kind = AccessKind { is_store: x.class.kind == Kind::Store, bits: x.class.bits, short: x.short, tested };
+        let (is_store, is_shared) = (x.class.kind == Kind::Store, x.class.space == StateSpace::Shared);
+        let kind = AccessKind { is_store, is_shared, bits: x.class.bits, short: x.short, tested };
         let label = match self.accessors.iter().find(|a| a.kind == kind) {
             Some(known) => known.label,
             None => {
@@ -208,6 +209,7 @@ impl Emit<'_> {
         }
         self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
         self.a.jump(Code::Jne_rel32_64, apart);
+        self.a.op2(Code::Add_r64_rm64, R8, R11);
         for q in 0..n_parts(x.ty) {
             let (memory, row) = (Mem::at(R8, 64 * q as i32), Mem::at(RDI, 64 * q as i32));
             let mask = self.lanes_mask(EDX, x.ty, q);

@@ -55,9 +55,11 @@ pub(crate) struct Reader {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct AccessKind {
     pub(crate) is_store: bool,
+    /// Addresses are offsets in the CTA's shared memory.
+    pub(crate) is_shared: bool,
     /// Of the element.
     pub(crate) bits: u8,
-    /// Addresses are offsets of 32 bits.
+    /// Addresses are of 32 bits.
     pub(crate) short: bool,
     pub(crate) tested: Tested,
 }
