@@ -199,16 +199,7 @@ impl Emit<'_> {
         self.a.imm(Code::Test_rm32_imm32, EDX, 1);
         self.a.jump(Code::Je_rel32_64, apart);
         self.a.op2(Code::EVEX_Vmovq_rm64_xmm, R8, xmm(zmm(0)));
-        self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(4), R8);
-        for q in 0..4 {
-            let lanes: Vec<u64> = (0..8).map(|l| (8 * q as u64 + l) * x.class.bytes() as u64).collect();
-            let c = self.lanes_constant(Ty::B64, &lanes);
-            self.a.op3(Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64, zmm(5), zmm(4), c);
-            let mask = self.lanes_mask(EDX, Ty::B64, q);
-            self.differ(q, zmm(5), mask);
-        }
-        self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
-        self.a.jump(Code::Jne_rel32_64, apart);
+        self.follow(x, R8, apart);
         self.a.op2(Code::Add_r64_rm64, R8, R11);
         for q in 0..n_parts(x.ty) {
             let (memory, row) = (Mem::at(R8, 64 * q as i32), Mem::at(RDI, 64 * q as i32));

@@ -286,7 +286,7 @@ impl Emit<'_> {
     }
 
     /// Adds to `k7` which addresses of a vector are others than those of another one. Uses `k6`.
-    pub(crate) fn differ(&mut self, q: usize, from: Register, mask: Register) {
+    fn differ(&mut self, q: usize, from: Register, mask: Register) {
         self.add_to_k7(Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8, q, mask, [from, zmm(q as u8)], NOT_EQUAL);
     }
 
@@ -353,7 +353,14 @@ impl Emit<'_> {
         } else {
             self.a.op2(Code::EVEX_Vmovq_rm64_xmm, R11, xmm(zmm(0)));
         }
-        self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(4), R11);
+        self.follow(x, R11, apart);
+        self.a.op2(Code::Mov_r64_rm64, RAX, R11);
+    }
+
+    /// Goes to `apart` unless the addresses in vectors 0 to 3 of the lanes that take part follow each other from the one in a register on, which is that of lane 0. Uses vectors 4
+    /// and 5, `k5` to `k7`.
+    pub(crate) fn follow(&mut self, x: &Access, first: Register, apart: Label) {
+        self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(4), first);
         for q in 0..4 {
             let lanes: Vec<u64> = (0..8).map(|l| (8 * q as u64 + l) * x.class.bytes() as u64).collect();
             let c = self.lanes_constant(Ty::B64, &lanes);
@@ -363,7 +370,6 @@ impl Emit<'_> {
         }
         self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
         self.a.jump(Code::Jne_rel32_64, apart);
-        self.a.op2(Code::Mov_r64_rm64, RAX, R11);
     }
 
     /// In a loop, asks for what a load reads some turns later, if it goes on by the step from the last turn to this one. The address is in `rax`. Uses `rdx`.
