@@ -54,7 +54,7 @@ enum Allocator {
     SinglePass,
 }
 
-/// Statements of a function from which on registers are given in a single pass.
+/// Statements of a function above which registers are given in a single pass.
 ///
 /// Backtracking takes 3 to 10 us for each instruction of Cranelift IR, of which statements have 25 to 90, and more than that where many values are kept; a single
 /// pass .6 to 1. Its code takes 1.1 to 3 times as long to run: nbody and matrix products 1.1, SHA-256 1.7, Black-Scholes of f64 2.5, a loop of hashes 3. Long functions are
@@ -95,7 +95,9 @@ fn emitted(func: &Function, options: &Options) -> (Plan, (Context, Tables)) {
     let as_written = options.audited || options.counted != Counting::Nothing;
     let mut emitted = emit(&Strategy::new(&plan), if as_written { usize::MAX } else { MOST });
     let at_blocks = |(cx, _): &(Context, Tables)| values_at_blocks(&cx.func);
-    let fits = |made: &(Context, Tables)| as_written || at_blocks(made) < AT_BLOCKS;
+    // There are no more blocks, and no more values at an instruction, than there are instructions.
+    let is_small = |(cx, _): &(Context, Tables)| (cx.func.dfg.num_insts() as u64).pow(2) < AT_BLOCKS;
+    let fits = |made: &(Context, Tables)| as_written || is_small(made) || at_blocks(made) < AT_BLOCKS;
     if let Some(emitted) = emitted.take_if(|made| fits(made)) {
         return (plan, emitted);
     }

@@ -18,7 +18,8 @@ use crate::alloc::n_parts;
 use crate::asm::{Mem, Out};
 use crate::emit::*;
 use crate::once::{AccessKind, Accessor, Called, Tested};
-use crate::values::{At, Src, is_wide, load_code, store_code};
+use crate::routine::{row, row_bytes};
+use crate::values::{At, Src, load_code, store_code};
 
 const R8: Register = Register::R8;
 const R9: Register = Register::R9;
@@ -47,7 +48,6 @@ impl Emit<'_> {
         if let Some(indexed) = self.index_of(x).cloned() {
             self.make_delayed(x, &indexed);
         }
-        let row = |at, ty| if is_wide(ty) { Loc::Row64(at) } else { Loc::Row32(at) };
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
         self.ensure_words(x.class.address);
         let s = self.src(x.class.address);
@@ -61,15 +61,12 @@ impl Emit<'_> {
             None => {
                 let s = self.clean_src(inst.operands()[1]);
                 let at = self.row_of(&s);
-                (at, vec![row(at, s.ty)], vec![])
+                (at, vec![row(s.ty, at)], vec![])
             }
         };
-        let src: Vec<Loc> = [row(addresses, aty)].into_iter().chain(src).collect();
-        let mut site = self.mem_site(inst, &src, dst.clone());
-        if let Limits::Heap(of) = x.limits {
-            self.tables.mems.swap_remove(of);
-            site = of;
-        }
+        let src: Vec<Loc> = [row(aty, addresses)].into_iter().chain(src).collect();
+        let known = if let Limits::Heap(of) = x.limits { Some(of) } else { None };
+        let site = self.fill_site(inst, &src, dst.clone(), known);
         let within = self.is_within_heap(x);
         let tested = Tested::by(x.limits, within, self.may_be_own(x));
         if matches!(tested, Tested::Heap { within: false, .. }) {
@@ -106,7 +103,7 @@ impl Emit<'_> {
         match s.at {
             At::Row(at) if !s.odd => at,
             _ => {
-                let at = self.take_scratch(if is_wide(s.ty) { 256 } else { 128 });
+                let at = self.take_scratch(row_bytes(s.ty));
                 self.put_row(s, at);
                 at
             }
@@ -175,9 +172,7 @@ impl Emit<'_> {
                 if within {
                     self.limits(x);
                 } else {
-                    self.load64(R9, cta(offset_of!(CtaCtx, sites)));
-                    self.load64(R8, Mem::indexed(R9, RCX, 1, 0));
-                    self.load64(R9, Mem::indexed(R9, RCX, 1, 8));
+                    self.limits_in(Mem::indexed(R9, RCX, 1, 0));
                 }
                 let [own, passed] = [self.a.label(), self.a.label()];
                 self.test_vectors(&Access { cold: if or_own { own } else { x.cold }, ..*x }, n);
@@ -208,8 +203,7 @@ impl Emit<'_> {
             self.a.op2(load_code(x.ty), Out::masked(zmm(4), mask), from);
             self.a.store(store_code(x.ty), to, zmm(4), mask);
         }
-        self.a.imm(Code::Or_rm32_imm32, EAX, 1);
-        self.a.op0(Code::Retnq);
+        self.return_passed();
         self.a.bind(apart);
     }
 

@@ -383,10 +383,15 @@ impl Emit<'_> {
 
     /// The end of code that a function has once and that tests something: it returns with flags of one, and with flags of zero where `refused` is gone to.
     pub(crate) fn return_from_test(&mut self, refused: Label) {
-        self.a.imm(Code::Or_rm32_imm32, EAX, 1);
-        self.a.op0(Code::Retnq);
+        self.return_passed();
         self.a.bind(refused);
         self.a.number(RAX, 0);
+        self.a.op0(Code::Retnq);
+    }
+
+    /// Returns from such code with flags of one.
+    pub(crate) fn return_passed(&mut self) {
+        self.a.imm(Code::Or_rm32_imm32, EAX, 1);
         self.a.op0(Code::Retnq);
     }
 

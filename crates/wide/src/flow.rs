@@ -557,19 +557,18 @@ impl Emit<'_> {
     /// A plain barrier reached by all lanes that the warp has left.
     fn arrive(&mut self, next: usize) {
         self.move_live(next, Way::Out);
+        let settled = self.a.label();
         if self.in_part && !self.has_warp_of_few() {
             // A turn is of warps with all their lanes.
-            let (all, settled) = (self.a.label(), self.a.label());
+            let all = self.a.label();
             self.a.imm(Code::Cmp_rm32_imm32, LANES, -1);
             self.a.jump(Code::Je_rel32_64, all);
             self.settle(Reason::Barrier);
             self.a.jump(Code::Jmp_rel32_64, settled);
             self.a.bind(all);
-            self.come_to(Some(self.at.0));
-            self.a.bind(settled);
-        } else {
-            self.come_to(Some(self.at.0));
         }
+        self.come_to(Some(self.at.0));
+        self.a.bind_if_wanted(settled);
         self.store_number(warp(offset_of!(WarpCtx, state)), next as u32);
         if self.in_part {
             self.store32(self.pend(next), LANES);

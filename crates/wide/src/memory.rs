@@ -528,10 +528,14 @@ impl Emit<'_> {
 
     /// The allocation that a site hit last, as [`limits`](Self::limits).
     fn limits_of_site(&mut self, site: usize) {
+        self.limits_in(Mem::at(R9, (site * size_of::<SiteCache>()) as i32));
+    }
+
+    /// The same of a place in the table of caches, which is in `r9`.
+    pub(crate) fn limits_in(&mut self, cache: Mem) {
         self.load64(R9, cta(offset_of!(CtaCtx, sites)));
-        let at = (site * size_of::<SiteCache>()) as i32;
-        self.load64(R8, Mem::at(R9, at));
-        self.load64(R9, Mem::at(R9, at + 8));
+        self.load64(R8, cache);
+        self.load64(R9, cache.behind(8));
     }
 
     /// Tests the address in `rax` against `limits`; `aligned`: whether its alignment is known. Uses `rdx` and `r10`.

@@ -14,11 +14,12 @@ use crate::head::FRAME_WORDS;
 use crate::values::{At, Src, is_wide, load_code, store_code};
 
 /// Bytes of a row.
-fn row_bytes(ty: Ty) -> u32 {
+pub(crate) fn row_bytes(ty: Ty) -> u32 {
     if is_wide(ty) { 256 } else { 128 }
 }
 
-fn row(ty: Ty, at: u32) -> Loc {
+/// A row as the runtime finds it.
+pub(crate) fn row(ty: Ty, at: u32) -> Loc {
     if is_wide(ty) { Loc::Row64(at) } else { Loc::Row32(at) }
 }
 
@@ -215,14 +216,7 @@ impl Emit<'_> {
             src.push(loc);
         }
         let dst: Vec<Loc> = inst.dst.iter().map(|d| self.result_loc(*d, true)).collect();
-        let made = self.mem_site(inst, &src, dst.clone());
-        let site = match site {
-            Some(site) => {
-                self.tables.mems.swap_remove(site);
-                site
-            }
-            None => made,
-        };
+        let site = self.fill_site(inst, &src, dst.clone(), site);
         self.routine(Routine::Memory, site, lanes);
         self.go_on_if_right();
         for (d, loc) in inst.dst.iter().zip(&dst) {
@@ -236,6 +230,14 @@ impl Emit<'_> {
         if matches!(inst.op, Op::Store { .. }) {
             self.tell_dirty();
         }
+    }
+
+    /// A site with the places of its operands: one that was made before these were known, or a new one.
+    pub(crate) fn fill_site(&mut self, inst: &Inst, src: &[Loc], dst: Vec<Loc>, site: Option<usize>) -> usize {
+        let made = self.mem_site(inst, src, dst);
+        let Some(site) = site else { return made };
+        self.tables.mems.swap_remove(site);
+        site
     }
 
     /// A result for which the lanes are grouped: the value of a lane that took part.
