@@ -2,6 +2,7 @@
 
 use handloom_diag::FileId;
 use handloom_ir::simt::{Function, LaunchShape, Op};
+use handloom_lower::passes::Strengths;
 
 /// Pairs that a careless pass would merge, drop, reorder, widen or hoist.
 const TEXT: &str = "
@@ -70,7 +71,7 @@ fn strong_accesses_stay() {
     let checked = checked.module.unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
     let before = handloom_lower::lower(&checked);
     let shape = LaunchShape { ntid: [64, 1, 1], small_grid: true };
-    let behind = handloom_lower::specialise(&before, "k", &shape);
+    let behind = handloom_lower::specialise(&before, "k", &shape, Strengths::default());
     assert_eq!(strong(before.funcs.iter()).len(), 22);
     assert_eq!(strong(before.funcs.iter()), strong(behind.values()));
     let is_kept = |o: &Op| matches!(o, Op::Atom { .. });

@@ -501,6 +501,26 @@ impl Cmp {
             Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan => return None,
         })
     }
+
+    /// The comparison of floats that holds exactly where this one does not.
+    pub const fn opposite_of_floats(self) -> Cmp {
+        match self {
+            Cmp::Eq => Cmp::Neu,
+            Cmp::Ne => Cmp::Equ,
+            Cmp::Lt => Cmp::Geu,
+            Cmp::Le => Cmp::Gtu,
+            Cmp::Gt => Cmp::Leu,
+            Cmp::Ge => Cmp::Ltu,
+            Cmp::Equ => Cmp::Ne,
+            Cmp::Neu => Cmp::Eq,
+            Cmp::Ltu => Cmp::Ge,
+            Cmp::Leu => Cmp::Gt,
+            Cmp::Gtu => Cmp::Le,
+            Cmp::Geu => Cmp::Lt,
+            Cmp::Num => Cmp::Nan,
+            Cmp::Nan => Cmp::Num,
+        }
+    }
 }
 
 /// A Boolean operator of `setp` and `set`.

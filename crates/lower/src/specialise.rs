@@ -14,9 +14,14 @@ use crate::{count, passes};
 ///
 /// # Panics
 /// When the module has no such entry.
-pub fn specialise(module: &Module, entry: &str, shape: &LaunchShape) -> ByFunction<Function> {
+pub fn specialise(
+    module: &Module,
+    entry: &str,
+    shape: &LaunchShape,
+    strengths: passes::Strengths,
+) -> ByFunction<Function> {
     let (func, funcs) = extract(module, entry);
-    specialise_extracted(funcs, module, func, shape)
+    specialise_extracted(funcs, module, func, shape, strengths)
 }
 
 /// The same of functions that were taken out of a module.
@@ -25,12 +30,13 @@ fn specialise_extracted(
     module: &Module,
     entry: FuncId,
     shape: &LaunchShape,
+    strengths: passes::Strengths,
 ) -> ByFunction<Function> {
     for f in funcs.values_mut() {
         fix_constants(f, &module.syms, shape);
     }
     let roots = roots(&funcs, module, entry);
-    passes::optimise(&mut funcs, &roots, shape);
+    passes::optimise(&mut funcs, &roots, shape, strengths);
     keep_reachable(&mut funcs, module, entry);
     funcs
 }
@@ -47,7 +53,7 @@ pub fn specialise_counted(
 ) -> (ByFunction<Function>, Counts) {
     let (func, mut counted) = extract(module, entry);
     counted.values_mut().for_each(|f| count::insert(f, level));
-    let mut result = specialise_extracted(counted, module, func, shape);
+    let mut result = specialise_extracted(counted, module, func, shape, passes::Strengths::default());
     let mut counts = Counts::default();
     result.values_mut().for_each(|f| count::number(f, &mut counts));
     (result, counts)

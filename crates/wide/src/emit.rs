@@ -297,7 +297,12 @@ impl Emit<'_> {
 
     /// The mask registers of the lanes of the block.
     pub(crate) fn set_masks(&mut self) {
-        self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K1, LANES);
+        self.set_masks_from(LANES);
+    }
+
+    /// The same of lanes in a register.
+    pub(crate) fn set_masks_from(&mut self, lanes: Register) {
+        self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K1, lanes);
         for (k, by) in [(Register::K2, 8), (Register::K3, 16), (Register::K4, 24)] {
             self.a.op2i(Code::VEX_Kshiftrd_kr_kr_imm8, k, Register::K1, by);
         }

@@ -484,7 +484,9 @@ impl Emit<'_> {
 
     /// Whether an access may be done for some lanes: loads are done for all of them.
     fn fits_lanes(&mut self, inst: &Inst, going: Option<Going>) -> bool {
-        let Some(going) = going.filter(|_| matches!(inst.op, Op::Store { .. })) else { return true };
+        // One under a predicate has a mask in any case.
+        let going = going.filter(|_| matches!(inst.op, Op::Store { .. }) && !inst.guarded);
+        let Some(going) = going else { return true };
         let is_fixed = self.fixed_of_gang(inst).is_some();
         let form = if is_fixed { Some(Form::Same) } else { self.access_of_gang(inst).map(|g| g.form) };
         match (form, going) {
@@ -549,7 +551,7 @@ impl Emit<'_> {
             && matches!(class.space, Global | Const | Generic | Shared)
             && class.order == Order::Weak
             && !class.is_single
-            && !inst.guarded
+            && (!inst.guarded || class.kind == Kind::Store)
             && class.wants_all()
             && (n_scalars == 0 || n_scalars == inst.dst.len())
             && (!short || class.space == Shared);
@@ -564,7 +566,8 @@ impl Emit<'_> {
         let was = std::mem::replace(&mut self.in_part, false);
         let (x, form, scalars) = self.kind_of_access(inst, class, crate::access::Limits::Safe, LANES);
         let x = Access { is_proven: true, ..x };
-        let runs = self.runs(inst, &x, form, scalars);
+        let has_code = !inst.guarded || matches!(form, Form::Row | Form::Parts | Form::Halves);
+        let runs = self.runs(inst, &x, form, scalars).filter(|_| has_code);
         self.in_part = was;
         Some(GangAccess { x, runs: runs?, form, scalars, bit })
     }

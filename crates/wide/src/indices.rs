@@ -57,19 +57,25 @@ impl Emit<'_> {
             self.test_start(&fast, RAX);
             self.row(inst, x);
             self.a.jump(Code::Jmp_rel32_64, done);
-        } else if x.lanes == LANES {
+        } else {
             let in_part = std::mem::replace(&mut self.in_part, false);
-            let form = self.form_of(address, &fast);
+            let form = self.form_of(address, &Access { lanes: LANES, ..fast });
+            let by_some = (in_part || x.lanes != LANES) && self.by_some(&x.class, form);
             // Registers may hold tuples as they lie in memory.
             let is_whole = form != Form::Bands || x.class.count == 1;
-            if by_all(form) && is_whole {
-                if in_part {
+            if by_some || x.lanes == LANES && by_all(form) && is_whole {
+                if in_part && !by_some {
                     self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
                     self.a.jump(Code::Jne_rel32_64, apart);
                 }
                 self.stays_in_width(&indexed, &shape, apart);
                 self.by_indexed = Some((indexed.clone(), address));
-                self.of_all(inst, &fast, form);
+                if by_some {
+                    self.in_part = in_part;
+                    self.of_some(inst, &fast, form);
+                } else {
+                    self.of_all(inst, &fast, form);
+                }
                 self.by_indexed = None;
                 self.a.jump(Code::Jmp_rel32_64, done);
             }

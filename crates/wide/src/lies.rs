@@ -14,6 +14,9 @@ use crate::emit::*;
 use crate::tuples::lanes_of_runs;
 use crate::values::is_wide;
 
+/// Registers for the addresses of four runs of lanes.
+const OF_RUNS: [Register; 4] = [RCX, RSI, Register::R11, Register::RDI];
+
 /// Whether there is code for lanes that lie so, where all of them do the access.
 pub(crate) fn by_all(form: Form) -> bool {
     matches!(form, Form::Parts | Form::Halves | Form::Bands | Form::HalfBands | Form::Strided(_) | Form::Tuples(_))
@@ -69,6 +72,71 @@ impl Emit<'_> {
         fits && is_half_banded(shape, ty) && !is_banded(shape, ty)
     }
 
+    /// Whether there is code for lanes that lie so where only some of them do the access.
+    pub(crate) fn by_some(&self, class: &AccessClass, form: Form) -> bool {
+        let is_load = class.kind == Kind::Load;
+        class.count == 1
+            && match form {
+                // Stores under a mask are slow on some hosts without wide vectors.
+                Form::Parts => is_load || self.a.has_wide_vectors(),
+                Form::Halves => true,
+                Form::Bands | Form::HalfBands => is_load,
+                _ => false,
+            }
+    }
+
+    /// An access of some lanes that lie by parts or halves of parts, with its own tests: of each run as a whole. One of which no lane takes part goes where another one goes: so its tests pass, and
+    /// nobody wants what is read there.
+    pub(crate) fn of_some(&mut self, inst: &Inst, x: &Access, form: Form) {
+        let n_parts = n_parts(x.ty);
+        let is_by_halves = matches!(form, Form::Halves | Form::HalfBands);
+        let runs = if is_by_halves { 2 * n_parts } else { n_parts };
+        let n = 32 / runs;
+        let reach = if matches!(form, Form::Parts | Form::Halves) { (n as i64 - 1) * i64::from(x.size()) } else { 0 };
+        let first = self.first_of_alike(x, runs);
+        let lanes_of = |k: usize| {
+            let of_run = |j: usize| (u32::MAX >> (32 - n)) << (j * n);
+            (0..runs).filter(|j| first[*j] == k).fold(0, |all, j| all | of_run(j)).cast_signed()
+        };
+        let apart: Vec<usize> = (0..runs).filter(|k| first[*k] == *k).collect();
+        for &k in &apart {
+            self.lane_address(x, k * n);
+            self.a.op2(Code::Mov_r64_rm64, OF_RUNS[k], RAX);
+        }
+        if apart.len() > 1 {
+            // The last address stays in `rax`, unless a run before has lanes.
+            for &k in apart.iter().rev().skip(1) {
+                self.a.imm(Code::Test_rm32_imm32, x.lanes, lanes_of(k));
+                self.a.op2(Code::Cmovne_r64_rm64, RAX, OF_RUNS[k]);
+            }
+            for &k in &apart {
+                self.a.imm(Code::Test_rm32_imm32, x.lanes, lanes_of(k));
+                self.a.op2(Code::Cmove_r64_rm64, OF_RUNS[k], RAX);
+            }
+        }
+        if x.limits != Limits::Safe {
+            self.limits_of_run(x, reach);
+            apart.iter().for_each(|k| self.test_start(x, OF_RUNS[*k]));
+        }
+        apart.iter().for_each(|k| self.host(x, OF_RUNS[*k]));
+        let at = |k: usize| Mem::at(OF_RUNS[first[k]], 0);
+        for q in 0..n_parts {
+            match form {
+                Form::Halves => self.move_halves(inst, x, q, [at(2 * q), at(2 * q + 1)]),
+                Form::HalfBands => self.half_bands(inst, x, q, [at(2 * q), at(2 * q + 1)]),
+                Form::Bands => self.spread_part(inst.dst[0], q, at(q), x),
+                _ => self.move_part(inst, x, q, at(q)),
+            }
+        }
+    }
+
+    /// By run of lanes, of so many in a warp: the first one whose lanes have the same addresses.
+    fn first_of_alike(&self, x: &Access, runs: usize) -> Vec<usize> {
+        let place = |k: usize| self.address_shape(x).map(|s| (s.group_of(k * 32 / runs), s.delta(k * 32 / runs)));
+        let places: Vec<_> = (0..runs).map(place).collect();
+        (0..runs).map(|k| places.iter().position(|p| *p == places[k]).unwrap_or(k)).collect()
+    }
+
     /// An access of lanes that all do it, but one of a row, with its own tests.
     pub(crate) fn of_all(&mut self, inst: &Inst, x: &Access, form: Form) {
         match form {
@@ -86,25 +154,22 @@ impl Emit<'_> {
         let n_parts = n_parts(x.ty);
         let runs = if form == Form::Halves { 2 * n_parts } else { n_parts };
         let n = 32 / runs;
-        let regs = [RCX, RSI, Register::R11, Register::RDI];
-        let place = |k: usize| self.address_shape(x).map(|s| (s.group_of(k * n), s.delta(k * n)));
-        let places: Vec<_> = (0..runs).map(place).collect();
-        let first = |k: usize| places.iter().position(|p| *p == places[k]).unwrap_or(k);
+        let first = self.first_of_alike(x, runs);
         if x.limits != Limits::Safe {
             let skip = self.around_tests(x);
             self.limits_of_run(x, (n as i64 - 1) * i64::from(x.size()));
-            for k in (0..runs).filter(|k| first(*k) == *k) {
+            for k in (0..runs).filter(|k| first[*k] == *k) {
                 self.lane_address(x, k * n);
                 self.test_start(x, RAX);
             }
             self.after_tests(skip);
         }
-        for k in (0..runs).filter(|k| first(*k) == *k) {
+        for k in (0..runs).filter(|k| first[*k] == *k) {
             self.lane_address(x, k * n);
             self.host(x, RAX);
-            self.a.op2(Code::Mov_r64_rm64, regs[k], RAX);
+            self.a.op2(Code::Mov_r64_rm64, OF_RUNS[k], RAX);
         }
-        let at = |k: usize| Mem::at(regs[first(k)], 0);
+        let at = |k: usize| Mem::at(OF_RUNS[first[k]], 0);
         for q in 0..n_parts {
             match form {
                 Form::Halves => self.move_halves(inst, x, q, [at(2 * q), at(2 * q + 1)]),
@@ -124,10 +189,12 @@ impl Emit<'_> {
         }
         let s = self.clean_src(inst.src[1]);
         let from = self.reg(&s, q, 4);
-        let masks = [2 * q, 2 * q + 1].map(|h| if self.in_part { Register::K1 + h as u32 } else { ALL });
-        self.a.store(Code::EVEX_Vmovdqu32_ymmm256_k1z_ymm, low, ymm(from), masks[0]);
+        // Masks of eight lanes are those of parts of 64 bits.
+        let mask = self.lanes_mask(x.lanes, Ty::B64, 2 * q);
+        self.a.store(Code::EVEX_Vmovdqu32_ymmm256_k1z_ymm, low, ymm(from), mask);
         self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(zmm(5)), from, 1);
-        self.a.store(Code::EVEX_Vmovdqu32_ymmm256_k1z_ymm, high, ymm(zmm(5)), masks[1]);
+        let mask = self.lanes_mask(x.lanes, Ty::B64, 2 * q + 1);
+        self.a.store(Code::EVEX_Vmovdqu32_ymmm256_k1z_ymm, high, ymm(zmm(5)), mask);
     }
 }
 

@@ -133,7 +133,7 @@ impl Emit<'_> {
             let head = self.head.as_ref().filter(|_| limits == Limits::Shared);
             let fixed = head.and_then(|h| h.fixed(inst)).map(|(_, bit)| bit);
             x.decided = fixed.or_else(|| self.decided_access(&x));
-        } else if self.in_part && self.form_for_all(inst, class) != Form::Scattered {
+        } else if self.is_of_part(&x) && self.form_for_all(inst, class) != Form::Scattered {
             // Gangs do it for all lanes, and ask the head.
             self.decided_access(&x);
         }

@@ -170,25 +170,29 @@ impl Emit<'_> {
         }
     }
 
-    /// In a block that some lanes may execute: if all of them do, and all tests pass, an access as it would be done if that were known, where it needs no gather then.
+    /// An access that some lanes do, if all tests pass, as it would be done by all of them, where it needs no gather then; of some forms only if all lanes of the block do it.
     /// Goes to `done`.
     fn by_all(&mut self, inst: &Inst, x: &Access, done: Label) {
         let is_plain = matches!(x.class.kind, Kind::Load | Kind::Store) && !x.class.order.is_strong();
-        if !self.in_part || x.lanes != LANES || x.limits == Limits::Own || !is_plain {
+        if !self.is_of_part(x) || x.limits == Limits::Own || !is_plain {
             return;
         }
-        self.in_part = false;
+        let in_part = std::mem::replace(&mut self.in_part, false);
         let (y, form, scalars) = self.kind_of_access(inst, x.class, x.limits, LANES);
-        if !scalars && by_all(form) {
-            let apart = self.a.label();
-            let y = Access { cold: apart, ..y };
+        let apart = self.a.label();
+        if scalars {
+        } else if self.by_some(&x.class, form) {
+            self.in_part = in_part;
+            self.of_some(inst, &Access { cold: apart, ..*x }, form);
+            self.a.jump(Code::Jmp_rel32_64, done);
+        } else if by_all(form) && x.lanes == LANES {
             self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
             self.a.jump(Code::Jne_rel32_64, apart);
-            self.of_all(inst, &y, form);
+            self.of_all(inst, &Access { cold: apart, ..y }, form);
             self.a.jump(Code::Jmp_rel32_64, done);
-            self.a.bind(apart);
         }
-        self.in_part = true;
+        self.in_part = in_part;
+        self.a.bind_if_wanted(apart);
     }
 
     /// Does a load of lanes that turn out to have one address, behind [`first_of_row`](Self::first_of_row); else it goes on. (What is indexed by quotients is mostly so.)

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use handloom_codegen::{Code, Failure, Stage, compile};
 use handloom_ir::simt::text::Line;
 use handloom_ir::simt::{self, ByFunction, Counting, Counts, FrameLayout, FuncId, LaunchShape};
+use handloom_lower::passes::Strengths;
 use handloom_plan::abi::Tables;
 use handloom_plan::{Bounds, Host, Options};
 use rayon::prelude::*;
@@ -271,9 +272,12 @@ pub(crate) struct Specialised {
 
 impl Specialised {
     pub(crate) fn make(module: &simt::Module, key: &Key, outline: &Outline) -> Specialised {
+        let strengths = Strengths { predicated_stores: key.backend == Backend::Wide };
         let (funcs, counts) = match key.counted {
             _ if key.audited => (handloom_lower::as_lowered(module, &key.entry), Counts::default()),
-            Counting::Nothing => (handloom_lower::specialise(module, &key.entry, &key.shape), Counts::default()),
+            Counting::Nothing => {
+                (handloom_lower::specialise(module, &key.entry, &key.shape, strengths), Counts::default())
+            }
             level => handloom_lower::specialise_counted(module, &key.entry, &key.shape, level),
         };
         let mut frames = outline.frames.clone();

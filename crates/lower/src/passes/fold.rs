@@ -36,6 +36,9 @@ pub(crate) fn fold<'a>(op: Pure, src: &[Val], def: impl Fn(Val) -> Option<Defini
             Some((Pure::ICmp(cmp, int), s)) if ty == Ty::P => {
                 Some(Folded::Op(Pure::ICmp(cmp.opposite()?, int), s.into()))
             }
+            Some((Pure::FCmp { cmp, ty: of, ftz }, s)) if ty == Ty::P => {
+                Some(Folded::Op(Pure::FCmp { cmp: cmp.opposite_of_floats(), ty: of, ftz }, s.into()))
+            }
             _ => None,
         },
         Pure::Shl(ty) => shift(ty, false, src),

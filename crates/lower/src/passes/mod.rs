@@ -10,6 +10,7 @@ mod bits;
 mod chains;
 pub mod dce;
 mod fold;
+mod guards;
 pub mod inline;
 mod joined;
 pub mod jumps;
@@ -26,17 +27,24 @@ use handloom_ir::simt::*;
 use crate::graph::order_blocks;
 use crate::yields;
 
+/// What whoever makes code of a function does well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Strengths {
+    /// Stores under a predicate: short blocks of stores that lanes part at become such stores.
+    pub predicated_stores: bool,
+}
+
 /// Optimises functions for launches of one shape: an entry, the first of `roots`, and what it calls, other `roots` by pointers. Functions that
 /// nobody calls afterwards are left out.
-pub fn optimise(funcs: &mut ByFunction<Function>, roots: &[FuncId], shape: &LaunchShape) {
+pub fn optimise(funcs: &mut ByFunction<Function>, roots: &[FuncId], shape: &LaunchShape, strengths: Strengths) {
     // Loops change, so yields are taken out and put in again at the end.
     funcs.values_mut().for_each(yields::remove);
     inline::inline_calls(funcs, roots);
-    funcs.values_mut().for_each(|f| optimise_function(f, shape));
+    funcs.values_mut().for_each(|f| optimise_function(f, shape, strengths));
 }
 
 /// The passes on one function.
-pub fn optimise_function(f: &mut Function, shape: &LaunchShape) {
+pub fn optimise_function(f: &mut Function, shape: &LaunchShape, strengths: Strengths) {
     if f.blocks.is_empty() {
         return;
     }
@@ -51,6 +59,12 @@ pub fn optimise_function(f: &mut Function, shape: &LaunchShape) {
     }
     step("fold_ranges", f, |f| {
         if ranges::fold_ranges(f, shape) {
+            jumps::tidy(f);
+            again = true;
+        }
+    });
+    step("predicate_stores", f, |f| {
+        if strengths.predicated_stores && guards::predicate_stores(f) {
             jumps::tidy(f);
             again = true;
         }

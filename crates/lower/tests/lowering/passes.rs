@@ -5,12 +5,13 @@ use handloom_check::module::*;
 use handloom_ir::simt::LaunchShape;
 use handloom_ir::types::ScalarType::{B32, B64, Pred};
 use handloom_ir::types::Sreg;
+use handloom_lower::passes::Strengths;
 
 const SHAPE: LaunchShape = LaunchShape { ntid: [64, 1, 1], small_grid: true };
 
 fn specialised(m: &CheckedModule) -> String {
     let module = handloom_lower::lower(m);
-    function_text(&handloom_lower::specialise(&module, "k", &SHAPE)[module.entries["k"].func])
+    function_text(&handloom_lower::specialise(&module, "k", &SHAPE, Strengths::default())[module.entries["k"].func])
 }
 
 fn entry_text(code: Code) -> String {

@@ -446,6 +446,10 @@ impl Emit<'_> {
 
     /// An access that is right in all lanes, for those that do it.
     fn tested_for(&mut self, inst: &Inst, g: &GangAccess) {
+        if let Some(guard) = inst.guard() {
+            self.store_if(inst, g, guard);
+            return;
+        }
         let (Some(Going::Written(table)), Op::Store { .. }) = (self.going, inst.op) else {
             self.tested(inst, &g.x, &g.runs, g.scalars, g.form);
             return;
@@ -466,6 +470,31 @@ impl Emit<'_> {
         self.a.jump(Code::Je_rel32_64, skip);
         // Halves of parts are eight lanes, as parts of 64 bits are.
         self.set_masks_of(lanes, if g.form == Form::Halves { Ty::B64 } else { g.x.ty });
+        self.in_part = true;
+        self.tested(inst, &g.x, &g.runs, g.scalars, g.form);
+        self.in_part = false;
+        self.a.bind(skip);
+        self.hold_only(&before);
+    }
+
+    /// A store under a predicate, for those of the lanes that do it where it holds.
+    fn store_if(&mut self, inst: &Inst, g: &GangAccess, guard: Val) {
+        let (before, skip) = (self.held(), self.a.label());
+        let guard = self.src(guard);
+        self.bits(&guard);
+        match self.going.take() {
+            Some(Going::Written(table)) => {
+                self.a.op2(Code::Mov_r32_rm32, ECX, EAX);
+                let lanes = self.word_of_lanes(table);
+                self.a.op2(Code::And_r32_rm32, ECX, lanes);
+                self.a.op2(Code::Mov_r32_rm32, EAX, ECX);
+            }
+            Some(Going::Known(lanes)) => self.a.imm(Code::And_rm32_imm32, EAX, lanes.cast_signed()),
+            None => {}
+        }
+        self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+        self.a.jump(Code::Je_rel32_64, skip);
+        self.set_masks_from(EAX);
         self.in_part = true;
         self.tested(inst, &g.x, &g.runs, g.scalars, g.form);
         self.in_part = false;
