@@ -29,7 +29,7 @@ pub fn complete(op: Op, active: u32, src: &[[u64; 32]], dst: &mut [[u64; 32]]) {
     match op {
         Op::Matrix(op) => num::matrix::matrix(op, active, src, dst),
         Op::Shfl(mode) => {
-            let (values, in_range) = shfl(mode, active, &narrow(0), &narrow(1), &narrow(2));
+            let (values, in_range) = shfl(mode, active, &[active; 32], &narrow(0), &narrow(1), &narrow(2));
             put([values.map(u64::from), bits(in_range)]);
         }
         Op::Vote(mode) => {
@@ -81,8 +81,15 @@ pub const fn is_predicate(op: Op, result: usize) -> bool {
     result == 1 && matches!(op, Op::Shfl(_) | Op::Match { .. } | Op::Elect)
 }
 
-/// `shfl`: the values that lanes get, and the mask of lanes whose source was in range.
-pub fn shfl(mode: ShflMode, active: u32, a: &[u32; 32], b: &[u32; 32], c: &[u32; 32]) -> ([u32; 32], u32) {
+/// `shfl`: the values that lanes get, and the mask of lanes whose source was in range. `with` says, by lane, who takes part in its exchange.
+pub fn shfl(
+    mode: ShflMode,
+    active: u32,
+    with: &[u32; 32],
+    a: &[u32; 32],
+    b: &[u32; 32],
+    c: &[u32; 32],
+) -> ([u32; 32], u32) {
     let mut values = [0; 32];
     let mut in_range = 0;
     for (lane, number) in (0..32_usize).zip(0_u32..) {
@@ -91,7 +98,7 @@ pub fn shfl(mode: ShflMode, active: u32, a: &[u32; 32], b: &[u32; 32], c: &[u32;
         }
         let (source, ok) = mode.source(number, b[lane], c[lane]);
         // Choice: the value of a lane that does not take part is undefined; we give the lane its own value.
-        let source = if active >> source & 1 == 1 { source } else { number };
+        let source = if with[lane] >> source & 1 == 1 { source } else { number };
         values[lane] = a[index(source)];
         in_range |= u32::from(ok) << number;
     }

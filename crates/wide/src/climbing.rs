@@ -47,18 +47,20 @@ struct Chain {
     root: Option<Reg>,
     /// What the address goes up by where that goes up by one.
     scale: i64,
-    /// The instructions of the block, in ascending order.
+    /// Instructions of one block, in ascending order.
     insts: Vec<usize>,
     /// The sums that are extended, and whether as signed.
     extended: Vec<(Val, bool)>,
 }
 
-/// A loop whose last block has such addresses.
+/// A loop that has such addresses.
 struct Loop<'s, 'f> {
     s: &'s Search<'f>,
     of: Counted<'f>,
     known: &'s Set,
-    /// By register that the last block writes: the instruction, if that is one and stands alone.
+    /// The block that is looked at.
+    block: usize,
+    /// By register that it writes: the instruction, if that is one and stands alone.
     made: FastMap<usize, Option<usize>>,
     /// By register that the loop writes.
     changes: &'s Set,
@@ -68,7 +70,17 @@ struct Loop<'s, 'f> {
 
 impl Loop<'_, '_> {
     fn inst(&self, i: usize) -> &Inst {
-        self.s.inst((self.of.asks, i))
+        self.s.inst((self.block, i))
+    }
+
+    /// Looks at another block of the loop.
+    fn look_at(&mut self, block: usize) {
+        self.block = block;
+        self.made.clear();
+        for (i, inst) in self.s.f.blocks[block].insts.iter().enumerate() {
+            let alone = (!inst.guarded && inst.dst.len() == 1).then_some(i);
+            inst.dst.iter().for_each(|d| _ = self.made.entry(d.idx()).and_modify(|at| *at = None).or_insert(alone));
+        }
     }
 
     fn knows(&self, v: &Val) -> bool {
@@ -96,8 +108,13 @@ impl Loop<'_, '_> {
             return None;
         }
         if self.root(r) {
+            // Each turn adds in the last block, behind all others.
             let at = self.roots[&r.idx()].as_ref()?.0.inside.1;
-            return (before <= at).then(|| Chain { root: Some(r), scale: 1, ..Chain::default() });
+            return (self.block != self.of.asks || before <= at).then(|| Chain {
+                root: Some(r),
+                scale: 1,
+                ..Chain::default()
+            });
         }
         let i = (*self.made.get(&r.idx())?).filter(|i| *i < before && self.s.defs[r.idx()] == 1)?;
         let room = room.checked_sub(1)?;
@@ -151,8 +168,8 @@ struct Change {
     stepped: Vec<Inst>,
     /// Registers of addresses, with what accesses go by instead.
     instead: FastMap<usize, Reg>,
-    /// By instruction of the block: what the same before the loop writes.
-    copies: FastMap<usize, Reg>,
+    /// By block and instruction: what the same before the loop writes.
+    copies: FastMap<(usize, usize), Reg>,
     /// First values with registers of their own, by place.
     firsts: Vec<((usize, usize), Reg)>,
     /// By number and size: what a turn adds to a pointer.
@@ -191,7 +208,7 @@ impl Change {
             Some(r) if Some(r) == chain.root => first,
             Some(r) => {
                 let made = l.made.get(&r.idx()).copied().flatten();
-                made.and_then(|i| c.copies.get(&i)).map_or(v, |r| Val::Reg(*r))
+                made.and_then(|i| c.copies.get(&(l.block, i))).map_or(v, |r| Val::Reg(*r))
             }
             None => v,
         };
@@ -199,14 +216,14 @@ impl Change {
         for &i in &chain.insts {
             let inst = l.inst(i);
             let Op::Pure(op) = inst.op else { return None };
-            let copy = match self.copies.get(&i) {
+            let copy = match self.copies.get(&(l.block, i)) {
                 Some(r) => *r,
                 None => {
                     let src = inst.src.iter().map(|v| of(self, *v)).collect();
                     self.write(op, src, inst.span)
                 }
             };
-            self.copies.insert(i, copy);
+            self.copies.insert((l.block, i), copy);
             last = Some(Val::Reg(copy));
         }
         last
@@ -233,27 +250,48 @@ impl Change {
 
     fn apply(mut self, f: &mut Function, before: usize, latch: usize) -> Vec<Climb> {
         f.regs.append(&mut self.regs);
-        for inst in &mut f.blocks[latch].insts {
-            if let Some(class) = AccessClass::of(inst)
-                && let Some(own) = reg(class.address).and_then(|r| self.instead.get(&r.idx()))
-            {
-                let from = class.address;
-                inst.src.iter_mut().filter(|v| **v == from).for_each(|v| *v = Val::Reg(*own));
+        let mut blocks: Vec<usize> = self.copies.keys().map(|(b, _)| *b).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        for &b in &blocks {
+            for inst in &mut f.blocks[b].insts {
+                if let Some(class) = AccessClass::of(inst)
+                    && let Some(own) = reg(class.address).and_then(|r| self.instead.get(&r.idx()))
+                {
+                    let from = class.address;
+                    inst.src.iter_mut().filter(|v| **v == from).for_each(|v| *v = Val::Reg(*own));
+                }
             }
         }
         // What made addresses is mostly read by nobody now.
         let mut reads = n_reads(f);
-        for k in (0..f.blocks[latch].insts.len()).rev() {
-            let inst = &f.blocks[latch].insts[k];
-            let is_read = |d: &Reg| reads[d.idx()] > 0;
-            if self.copies.contains_key(&k) && !inst.dst.iter().any(is_read) {
-                inst.src.iter().filter_map(|v| reg(*v)).for_each(|r| reads[r.idx()] -= 1);
-                f.blocks[latch].insts.remove(k);
+        for &b in &blocks {
+            for k in (0..f.blocks[b].insts.len()).rev() {
+                let inst = &f.blocks[b].insts[k];
+                let is_read = |d: &Reg| reads[d.idx()] > 0;
+                if self.copies.contains_key(&(b, k)) && !inst.dst.iter().any(is_read) {
+                    inst.src.iter().filter_map(|v| reg(*v)).for_each(|r| reads[r.idx()] -= 1);
+                    f.blocks[b].insts.remove(k);
+                }
             }
         }
         put_around(f, (before, latch), self.firsts, self.made, self.stepped);
         self.climbs
     }
+}
+
+/// Whether lanes go through a block in each turn of a loop with a last block, or in each but for those in which a guard is not passed by all threads, as `lower` asks for: the other side of
+/// its branch asks the guard.
+fn is_passed(s: &Search<'_>, b: usize, latch: usize) -> bool {
+    if s.cfg.dominates(b, latch) {
+        return true;
+    }
+    let &[p] = s.cfg.preds[b].as_slice() else { return false };
+    let asks = |x: usize| {
+        let block = &s.f.blocks[x];
+        matches!(block.term, Term::Branch { .. }) && block.insts.iter().all(|i| matches!(i.op, Op::Pure(_)))
+    };
+    s.cfg.dominates(p, latch) && s.cfg.succs[p].iter().any(|x| *x != b && asks(*x))
 }
 
 /// What is done for a loop, with the block before it and its last one.
@@ -276,20 +314,22 @@ fn change(s: &Search<'_>, header: usize, body: &Set, known: &Set) -> Option<(Cha
         let all = block.insts.iter().flat_map(|i| &i.dst).copied().chain(block.term.result());
         all.for_each(|d| _ = changes.add(d.idx()));
     }
-    let mut made: FastMap<usize, Option<usize>> = FastMap::default();
-    for (i, inst) in s.f.blocks[latch].insts.iter().enumerate() {
-        let alone = (!inst.guarded && inst.dst.len() == 1).then_some(i);
-        inst.dst.iter().for_each(|d| _ = made.entry(d.idx()).and_modify(|at| *at = None).or_insert(alone));
-    }
-    let mut l = Loop { s, of, known, made, changes: &changes, roots: FastMap::default() };
+    let n_blocks = s.f.blocks.len();
+    let made = FastMap::default();
+    let mut l = Loop { s, of, known, block: n_blocks, made, changes: &changes, roots: FastMap::default() };
     let mut c = Change { n: s.f.regs.len(), ..Change::default() };
     let count = c.first(s, first_count);
     let turns = Turns { first: count, ..turns };
-    for i in 0..s.f.blocks[latch].insts.len() {
-        let inst = &s.f.blocks[latch].insts[i];
+    let blocks = body.iter().filter(|b| s.cfg.loop_of[*b] == Some(header) && is_passed(s, *b, latch));
+    let insts = blocks.flat_map(|b| (0..s.f.blocks[b].insts.len()).map(move |i| (b, i)));
+    for (b, i) in insts.take(MOST_OF_BLOCK) {
+        let inst = &s.f.blocks[b].insts[i];
         let Some(address) = AccessClass::of(inst).and_then(|class| reg(class.address)) else { continue };
         if c.instead.contains_key(&address.idx()) || c.instead.len() == MOST {
             continue;
+        }
+        if l.block != b {
+            l.look_at(b);
         }
         // A pointer that goes up itself, and sums of it, are what others look at.
         let Some(chain) = l.chain(address, i, MOST_INSTS).filter(|x| x.scale != 1 || !x.extended.is_empty()) else {
@@ -305,7 +345,7 @@ fn change(s: &Search<'_>, header: usize, body: &Set, known: &Set) -> Option<(Cha
             let own = if Some(r) == chain.root {
                 first
             } else {
-                Val::Reg(*c.copies.get(&l.made.get(&r.idx()).copied().flatten()?)?)
+                Val::Reg(*c.copies.get(&(b, l.made.get(&r.idx()).copied().flatten()?))?)
             };
             if !c.climbs.iter().any(|x| x.first == own && x.signed == *signed) {
                 c.climbs.push(Climb { first: own, signed: *signed, step, turns });

@@ -21,6 +21,7 @@ mod bare;
 mod code;
 mod common;
 mod constants;
+mod exits;
 mod places;
 pub(crate) mod way;
 
@@ -30,7 +31,7 @@ use handloom_ir::types::{Order, Sreg, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::cfg::Set;
 
-use way::{End, Gang, Guarded, SIZES};
+use way::{End, Exit, Gang, Guarded, SIZES};
 
 use crate::access::{Access, Form, Runs};
 use crate::alloc::Place;
@@ -272,7 +273,8 @@ impl Emit<'_> {
             return None;
         }
         let first_way = &ways[first];
-        let is_straight = matches!(first_way.end, End::Place(_)) && first_way.tests.is_empty();
+        let is_straight =
+            matches!(first_way.end, End::Place(_)) && first_way.tests.is_empty() && first_way.exits.is_empty();
         let n_active = match head {
             Some(h) => h.n_active(self.plan, start),
             None => Some(self.plan.facts.shape.threads() as usize / 32),
@@ -285,7 +287,10 @@ impl Emit<'_> {
             bits: all.iter().fold(0, |m, k| m | ways[*k].bits),
             place: if let [place] = places[..] { Some(place) } else { None },
             needs_live: start == 0
-                && all.iter().any(|k| !ways[*k].tests.is_empty() || ways[*k].end != End::Place(None)),
+                && all
+                    .iter()
+                    .map(|k| &ways[*k])
+                    .any(|w| !w.tests.is_empty() || !w.exits.is_empty() || w.end != End::Place(None)),
         })
     }
 
@@ -318,6 +323,7 @@ impl Emit<'_> {
             spare: Vec::new(),
             alone: Vec::new(),
             stops: Vec::new(),
+            exits: Vec::new(),
             leaves: Vec::new(),
             label: self.a.label(),
             again: None,
@@ -337,7 +343,17 @@ impl Emit<'_> {
                 if !self.fits_merging(&way, inst) {
                     return None;
                 }
-                if let Some(bit) = self.fits_gang(inst)? {
+                let bit = self.fits_gang(inst)?;
+                // What the way may leave for is tested there, if its address is known.
+                let is_made_here = |r| insts[..i].iter().any(|x| x.dst.contains(&r));
+                let is_there = inst.src.first().and_then(reg).is_some_and(|r| !is_made_here(r));
+                let is_access = matches!(inst.op, Op::Load { .. } | Op::Store { .. }) && bit != Some(0);
+                if let Some(exit) = way.exits.last_mut().filter(|x| x.stay == b && is_access && is_there) {
+                    exit.tests.push(((b, i), bit));
+                    if going.is_some() || inst.guarded {
+                        return None;
+                    }
+                } else if let Some(bit) = bit {
                     way.bits |= bit;
                     if !self.fits_lanes(inst, going) {
                         return None;
@@ -396,8 +412,15 @@ impl Emit<'_> {
                         }
                         then.min(otherwise)
                     } else if common[c.idx()] && then != otherwise {
-                        way.end = End::Branch(b, *cond, then, otherwise);
-                        break;
+                        let (stay, to) =
+                            if self.has_no_way(otherwise, common) { (then, otherwise) } else { (otherwise, then) };
+                        if self.counts() || !self.has_no_way(to, common) || self.has_no_way(stay, common) || stay <= b {
+                            way.end = End::Branch(b, *cond, then, otherwise);
+                            break;
+                        }
+                        let (label, tests) = (self.a.label(), Vec::new());
+                        way.exits.push(Exit { from: b, cond: *cond, stays_if: stay == then, stay, tests, to, label });
+                        stay
                     } else {
                         return None;
                     }
@@ -424,6 +447,14 @@ impl Emit<'_> {
         Some(way)
     }
 
+    /// Whether no way goes from a block: it is short, and its warps part at its end.
+    fn has_no_way(&self, b: usize, common: &[bool]) -> bool {
+        let block = &self.f.blocks[b];
+        let parts = matches!(block.term, Term::Branch { cond: Val::Reg(c), .. } if !common[c.idx()]);
+        let is_guard = self.head.as_ref().is_some_and(|h| h.guard_of(b).is_some());
+        parts && !is_guard && block.insts.iter().all(|i| matches!(i.op, Op::Pure(_)))
+    }
+
     /// Whether warps go a way one after the other, although their code stands side by side: a host reads and writes several streams of memory faster if what lies
     /// at one place is read and written before what follows it, and a short way needs no other warp to keep it busy. With one or two reads that is no gain.
     fn goes_by_warp(&self, way: &Gang) -> bool {
@@ -438,7 +469,7 @@ impl Emit<'_> {
     /// Whether no warp of a way waits for another one in it.
     fn may_go_by_warp(&self, way: &Gang) -> bool {
         let passes = |b: usize| way.end != End::Place(Some(b)) && self.plain_barrier(b).is_some();
-        matches!(way.end, End::Place(_)) && !way.blocks.iter().any(|(b, _)| passes(*b))
+        matches!(way.end, End::Place(_)) && way.exits.is_empty() && !way.blocks.iter().any(|(b, _)| passes(*b))
     }
 
     fn is_in_vectors(&self, r: Reg) -> bool {

@@ -717,6 +717,11 @@ impl Head {
         Some(Apart { number, words })
     }
 
+    /// Whether a value is as far from warp to warp everywhere.
+    pub(crate) fn goes_evenly(&self, r: Reg) -> bool {
+        self.ranks.across == 1 && self.apart(r, 0, 1).is_some()
+    }
+
     /// The warps of a gang, before one of them, from which a value may be a constant away: the first one, those of its rank and of its file.
     pub(crate) fn neighbours(&self, member: usize) -> [usize; 3] {
         let file = member % self.ranks.across as usize;

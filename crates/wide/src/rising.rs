@@ -218,7 +218,9 @@ impl<'f> Search<'f> {
 
     /// Whether all accesses by a register lie in a loop, before what a turn adds to it.
     fn is_used_before(&self, l: &Counted<'_>, r: Reg, (b, i): (usize, usize)) -> bool {
-        let is_before = |&(y, k): &(usize, usize)| if y == b { k < i } else { self.cfg.dominates(y, b) };
+        let is_before = |&(y, k): &(usize, usize)| {
+            if y == b { k < i } else { self.cfg.dominates(y, b) || !follows_in_turn(self.cfg, l, b, y) }
+        };
         let all = places_of(&self.accesses, r);
         !all.is_empty() && all.iter().all(|(_, at)| l.body.has(at.0) && is_before(at))
     }
@@ -252,6 +254,23 @@ pub(crate) fn added(inst: &Inst) -> Option<Val> {
         (Op::Pure(Pure::Add(Ty::B32 | Ty::B64)), [a, b]) if *b == own && *a != own => Some(*a),
         _ => None,
     }
+}
+
+/// Whether a block of a loop may be come to behind another one in the same turn.
+fn follows_in_turn(cfg: &Cfg, l: &Counted<'_>, behind: usize, block: usize) -> bool {
+    let mut seen = Set::new(cfg.succs.len());
+    let mut work = vec![behind];
+    while let Some(b) = work.pop() {
+        for s in cfg.succs[b].iter().copied().filter(|s| l.body.has(*s) && *s != l.header) {
+            if s == block {
+                return true;
+            }
+            if seen.add(s) {
+                work.push(s);
+            }
+        }
+    }
+    false
 }
 
 /// Whether a loop that was left may be come to again without a block.

@@ -272,7 +272,7 @@ pub(crate) struct Specialised {
 
 impl Specialised {
     pub(crate) fn make(module: &simt::Module, key: &Key, outline: &Outline) -> Specialised {
-        let strengths = Strengths { predicated_stores: key.backend == Backend::Wide };
+        let strengths = Strengths { side_by_side: key.backend == Backend::Wide };
         let (funcs, counts) = match key.counted {
             _ if key.audited => (handloom_lower::as_lowered(module, &key.entry), Counts::default()),
             Counting::Nothing => {

@@ -42,6 +42,10 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
             complete(c.host, &[Parked { members, ..here.clone() }]);
             return 1;
         }
+        if let Some(with) = met_groups(&here, live) {
+            complete_groups(c.host, &here, &with);
+            return 1;
+        }
     }
     let mut groups: Vec<Parked> = Vec::new();
     let mut left = c.mask;
@@ -69,6 +73,60 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
         }
     }
     0
+}
+
+/// By lane, those of a call that name the same members, if nobody is missing in any of these groups, as where a warp exchanges values in tiles; the rows of matrices are left to others.
+fn met_groups(here: &Parked, live: u32) -> Option<[u32; 32]> {
+    if matches!(here.op().op, Op::Matrix(_)) {
+        return None;
+    }
+    let members = members_of(here);
+    let mut with = [0; 32];
+    let mut left = here.lanes;
+    while left != 0 {
+        let named = members[left.trailing_zeros() as usize];
+        let group = members.iter().enumerate().fold(0, |m, (l, n)| m | u32::from(*n == named) << l) & left;
+        if named & live & !group != 0 {
+            return None;
+        }
+        lanes(group).for_each(|l| with[l] = group);
+        left &= !group;
+    }
+    Some(with)
+}
+
+/// Computes the op for groups of lanes, which are given by lane, and writes the results.
+fn complete_groups(host: &CtaHost, here: &Parked, with: &[u32; 32]) {
+    let op = here.op().op;
+    let firsts = || lanes(here.lanes).filter(|l| with[*l].trailing_zeros() as usize == *l);
+    if op == Op::BarWarp {
+        let w = here.ctx.header().warp as usize;
+        firsts().for_each(|l| host.tell(|audit, cta| audit.warp_barrier(cta, w, with[l], host.live(w))));
+        return;
+    }
+    let mut src = [[0; 32]; 3];
+    read_rows(std::slice::from_ref(here), here.lanes, &mut src);
+    let mut dst = [[0; 32]; 2];
+    if let Op::Shfl(mode) = op {
+        let [a, b, c] = src.map(|row| row.map(|v| v as u32));
+        if lanes(here.lanes).any(|l| with[l] >> (mode.source(l as u32, b[l], c[l]).0 & 31) & 1 == 0) {
+            host.doubt();
+        }
+        let (values, in_range) = warp::shfl(mode, here.lanes, with, &a, &b, &c);
+        dst[0] = values.map(u64::from);
+        dst[1] = std::array::from_fn(|l| u64::from(in_range >> l & 1));
+    } else {
+        for first in firsts() {
+            let group = with[first];
+            let of_group = src.map(|row| std::array::from_fn(|l| if group >> l & 1 == 1 { row[l] } else { 0 }));
+            let mut own = [[0; 32]; 2];
+            warp::complete(op, group, &of_group, &mut own);
+            for (row, own) in dst.iter_mut().zip(&own) {
+                lanes(group).for_each(|l| row[l] = own[l]);
+            }
+        }
+    }
+    write_rows(std::slice::from_ref(here), op, &dst);
 }
 
 /// Lets parked lanes of a warp go on whose partners have exited.
@@ -286,7 +344,7 @@ fn shuffle(p: &Parked, mode: ShflMode) {
         p.ctx.read_row(operands.src[i], u32::MAX, &mut row);
         row.map(|v| v as u32)
     });
-    let (values, in_range) = warp::shfl(mode, u32::MAX, &a, &b, &c);
+    let (values, in_range) = warp::shfl(mode, u32::MAX, &[u32::MAX; 32], &a, &b, &c);
     let mut results = operands.dst.iter();
     if let Some(to) = results.next() {
         p.ctx.write_row(*to, u32::MAX, &values.map(u64::from));

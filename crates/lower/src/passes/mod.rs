@@ -7,6 +7,7 @@
 //! Each pass wants ordered blocks ([`order_blocks`]) and takes time about linear in the instructions.
 
 mod bits;
+mod certain;
 mod chains;
 pub mod dce;
 mod fold;
@@ -30,8 +31,8 @@ use crate::yields;
 /// What whoever makes code of a function does well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Strengths {
-    /// Stores under a predicate: short blocks of stores that lanes part at become such stores.
-    pub predicated_stores: bool,
+    /// Several warps go side by side through straight code: stores under a predicate, and branches that all threads take alike, are worth more than short blocks in which lanes part.
+    pub side_by_side: bool,
 }
 
 /// Optimises functions for launches of one shape: an entry, the first of `roots`, and what it calls, other `roots` by pointers. Functions that
@@ -64,7 +65,13 @@ pub fn optimise_function(f: &mut Function, shape: &LaunchShape, strengths: Stren
         }
     });
     step("predicate_stores", f, |f| {
-        if strengths.predicated_stores && guards::predicate_stores(f) {
+        if strengths.side_by_side && guards::predicate_stores(f) {
+            jumps::tidy(f);
+            again = true;
+        }
+    });
+    step("ask_once", f, |f| {
+        if strengths.side_by_side && certain::ask_once(f, shape) {
             jumps::tidy(f);
             again = true;
         }

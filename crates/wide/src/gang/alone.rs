@@ -128,11 +128,16 @@ impl Emit<'_> {
         }
     }
 
-    /// Writes the words of all warps but the first one.
+    /// Writes the words of all warps but the first one, behind the way.
     pub(super) fn write_those_kept_alone(&mut self, gang: &Gang) {
         let last = gang.blocks.last().map_or(0, |(b, _)| *b);
+        self.write_alone(gang, |e, r| e.plan.facts.live.exit(last).has(r));
+    }
+
+    /// The same of those that live on.
+    pub(super) fn write_alone(&mut self, gang: &Gang, lives: impl Fn(&Self, usize) -> bool) {
         for (r, alone) in gang.alone.clone() {
-            let Some((shape, at)) = self.words(r).filter(|_| self.plan.facts.live.exit(last).has(r.idx())) else {
+            let Some((shape, at)) = self.words(r).filter(|_| lives(self, r.idx())) else {
                 continue;
             };
             let is_short = self.ty(Val::Reg(r)) != Ty::B64;

@@ -8,7 +8,7 @@ use handloom_plan::abi::{CtaCtx, WarpCtx};
 use handloom_plan::access::{AccessClass, Kind};
 use iced_x86::{Code, Register};
 
-use super::way::{End, Gang, stores_result};
+use super::way::{End, Gang};
 use super::{GangAccess, Team};
 use crate::access::{Access, Folded, Form, Held, Joints, Limits};
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
@@ -136,7 +136,7 @@ impl Emit<'_> {
         if !gang.tests.is_empty() {
             self.stop_before(gang, gang.start, refused);
         }
-        for &(b, label) in &gang.stops {
+        for (b, label) in gang.stops.iter().copied().chain(gang.exits.iter().map(|x| (x.to, x.label))) {
             self.stop_before(gang, b, label);
         }
         Ok(())
@@ -174,10 +174,12 @@ impl Emit<'_> {
         }
         let mut moves = gang.moves.iter().peekable();
         let mut number = 0;
-        for &(b, n) in &gang.blocks {
+        // Instructions of the next block that have been done.
+        let mut done = 0;
+        for (k, &(b, n)) in gang.blocks.iter().enumerate() {
             let f = self.f;
             let insts = &gang.insts(f, b)[..n];
-            let mut i = 0;
+            let mut i = std::mem::take(&mut done);
             while i < n {
                 let inst = &insts[i];
                 number += 1;
@@ -192,13 +194,15 @@ impl Emit<'_> {
                 let is_one = |d: &Reg| gang.common.has(d.idx()) || gang.alone.iter().any(|k| k.0 == *d);
                 let is_common = inst.dst.iter().any(is_one) || is_asked && !inst.dst.is_empty();
                 // A warp stores what it has made before the next one makes it: stores in a row behind all loads of a gang take longer.
-                let store = insts.get(i + 1).filter(|s| !is_common && stores_result(inst, s));
+                let store = self.stored_next(gang, (k, i)).filter(|_| !is_common);
+                let store = store.map(|(k, i)| (gang.blocks[k].0, i));
                 // What is to be known of their accesses is the same for all warps.
                 let mut accesses: [Option<GangAccess>; 2] = [None, None];
                 for m in members.clone().filter(|m| !is_common || *m == 0) {
                     self.go_to_member(m);
-                    for (k, inst) in [Some(inst), store].into_iter().flatten().enumerate() {
-                        self.at = (b, i + k);
+                    for (k, (b, i)) in [Some((b, i)), store].into_iter().flatten().enumerate() {
+                        let inst = &gang.insts(f, b)[i];
+                        self.at = (b, i);
                         self.scratch.0 = 0;
                         self.going = gang.guarded.get(&b).map(|g| g.going);
                         let live = gang.alive_after(m, (number, number + k), is_common);
@@ -212,16 +216,21 @@ impl Emit<'_> {
                         self.a.end_instruction(live);
                     }
                 }
-                let done = 1 + usize::from(store.is_some());
-                number += done - 1;
-                for inst in &insts[i..i + done] {
+                let last = store.unwrap_or((b, i));
+                number += usize::from(store.is_some());
+                for inst in [inst, &gang.insts(f, last.0)[last.1]] {
                     self.folded.retain(|f| !inst.src.contains(&Val::Reg(f.reg)));
                 }
-                i += done;
-                if matches!(insts[i - 1].op, Op::Store { .. }) && members.start == 0 {
+                if matches!(gang.insts(f, last.0)[last.1].op, Op::Store { .. }) && members.start == 0 {
                     self.tell_dirty();
                 }
+                if last.0 == b {
+                    i = last.1 + 1;
+                } else {
+                    (i, done) = (n, 1);
+                }
             }
+            self.leave_by_exit(gang, b, number);
             if gang.end != End::Place(Some(b)) && self.plain_barrier(b).is_some() {
                 self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, epoch)), 1);
             }
@@ -296,57 +305,6 @@ impl Emit<'_> {
         let stop = gang.stops.iter().find(|(b, _)| *b == to).map(|(_, label)| *label);
         if let Some(label) = stop.or(way) {
             self.a.jump(Code::Jmp_rel32_64, label);
-        }
-    }
-
-    /// Tests all that the head could not decide about, for all warps.
-    fn test_gang(&mut self, gang: &Gang, refused: Label) {
-        let f = self.f;
-        for &(b, i) in &gang.tests {
-            self.at = (b, i);
-            let inst = &gang.insts(f, b)[i];
-            let (Some(g), Some(limits)) = (self.access_of_gang(inst), self.limits_of.get(&(b, i)).copied()) else {
-                self.a.jump(Code::Jmp_rel32_64, refused);
-                continue;
-            };
-            let x = Access { limits, cold: refused, is_proven: false, ..g.x };
-            let mut known = None;
-            for (lane, reach) in &g.runs.list {
-                if known.replace(*reach) != Some(*reach) {
-                    self.limits_of_run(&x, *reach);
-                }
-                for m in 0..gang.warps {
-                    self.go_to_member(m);
-                    self.lane_value(x.class.address, *lane, RAX);
-                    self.add_number(RAX, x.class.offset);
-                    self.test_start(&x, RAX);
-                }
-            }
-        }
-    }
-
-    /// The turn is settled, and the warps of the gang wait at a block, at whose start values are in their homes.
-    fn stop_before(&mut self, gang: &Gang, b: usize, label: Label) {
-        let Some(settle) = self.turns.as_ref().map(|t| t.settle()) else { return };
-        let step = self.member_step;
-        self.a.bind(label);
-        self.a.jump(Code::Call_rel32_64, settle);
-        self.load32(ECX, turns::start());
-        let pend = self.places.pend as i32;
-        for m in 0..gang.warps {
-            let to = m as i32 * step;
-            self.a.imm(Code::Mov_rm32_imm32, Mem::indexed(WARP, RCX, 4, to + pend), 0);
-            self.store_number(Mem::at(WARP, to + offset_of!(WarpCtx, state) as i32), b as u32);
-            self.store_number(Mem::at(WARP, to + offset_of!(WarpCtx, wait_epoch) as i32), 0);
-            self.store_number(Mem::at(WARP, to + pend + 4 * b as i32), u32::MAX);
-        }
-        let (dispatch, block) = (self.dispatch, self.block[b]);
-        self.a.jump(Code::Jmp_rel32_64, dispatch);
-        // Where dispatch finds them.
-        if let Some((stub, any)) = self.dispatch_stub(b) {
-            self.a.bind(stub);
-            self.take_all(b, any);
-            self.a.jump(Code::Jmp_rel32_64, block);
         }
     }
 

@@ -2,8 +2,9 @@
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Op, Pure, Reg, Val};
+use handloom_plan::analysis::cfg::Set;
 
-use super::way::{Alive, End, Gang, Life, VECTORS, stores_result};
+use super::way::{Alive, End, Gang, Life, VECTORS};
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
 use crate::asked::reg;
 use crate::emit::*;
@@ -65,7 +66,10 @@ impl Emit<'_> {
         let mut at = 0;
         let (first, last) = (way.start, way.blocks.last()?.0);
         let mut delayed: Vec<Reg> = Vec::new();
-        for &(b, n) in &way.blocks {
+        let mut written = Set::new(f.regs.len());
+        let insts = way.blocks.iter().flat_map(|&(b, n)| &way.insts(f, b)[..n]);
+        insts.flat_map(|i| &i.dst).for_each(|d| _ = written.add(d.idx()));
+        for (k, &(b, n)) in way.blocks.iter().enumerate() {
             for (i, inst) in way.insts(f, b)[..n].iter().enumerate() {
                 at += 1;
                 if self.head.as_ref().is_some_and(|h| h.has(inst)) {
@@ -82,7 +86,7 @@ impl Emit<'_> {
                 for r in reads.iter().filter(|r| self.is_in_vectors(**r)) {
                     lives.read(r.idx(), at, self.plan.facts.live.entry[first].has(r.idx()));
                 }
-                let is_stored = way.insts(f, b)[..n].get(i + 1).is_some_and(|s| stores_result(inst, s));
+                let is_stored = self.stored_next(way, (k, i)).is_some();
                 for d in inst.dst.iter().filter(|d| self.is_in_vectors(**d)) {
                     lives.write(d.idx(), at, reads.contains(d));
                     if is_stored {
@@ -93,6 +97,12 @@ impl Emit<'_> {
                     (inst.op, inst.dst.as_slice(), inst.src.get(2))
                 {
                     takes.push((d.idx(), sum.idx(), at));
+                }
+            }
+            // What warps that leave here need is written to its home, unless it is there. (Behind the last instruction, so that nothing takes its place over.)
+            for r in way.exit_of(b).map_or_else(Vec::new, |x| self.live_vectors(x.to)) {
+                if lives.last.contains_key(&r) || way.comes_back() && written.has(r) {
+                    lives.read(r, at + 1, self.plan.facts.live.entry[first].has(r));
                 }
             }
         }

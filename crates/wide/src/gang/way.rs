@@ -8,6 +8,7 @@ use handloom_plan::analysis::cfg::Set;
 
 use crate::alloc::{FIRST_VECTOR, Place};
 use crate::asm::Label;
+use crate::emit::Emit;
 use crate::head::Going;
 
 /// How many warps may go side by side, the best first, with the most instructions times warps of a way: more would be long code.
@@ -56,6 +57,8 @@ pub(crate) struct Gang {
     pub(super) alone: Vec<(Reg, Alone)>,
     /// Those of the blocks that it may go on with, which there are no ways from: warps stop before them, and go on one by one. With the code that stops them.
     pub(super) stops: Vec<(usize, Label)>,
+    /// Where all warps of it may leave it in its midst.
+    pub(super) exits: Vec<Exit>,
     /// Registers that are written to their homes last.
     pub(super) leaves: Vec<usize>,
     /// Where its code starts.
@@ -71,6 +74,26 @@ pub(super) struct Guarded {
     pub(super) going: Going,
     /// The block where all lanes meet again.
     pub(super) meet: usize,
+}
+
+/// Where all warps leave a way, by a condition that is the same in all of them, for a block that no way goes through: they stop before it, and go on one by one. So they do where accesses
+/// of the block behind are not right: in a loop the head knows them in all turns or not at all, and the condition may say that they are not done in some.
+#[derive(Clone)]
+pub(super) struct Exit {
+    /// The block at whose end that is.
+    pub(super) from: usize,
+    /// The condition.
+    pub(super) cond: Val,
+    /// Whether they stay where it holds.
+    pub(super) stays_if: bool,
+    /// The block that follows if they stay.
+    pub(super) stay: usize,
+    /// Its accesses, by block and instruction, each with the bit that says that it is right, if there is one.
+    pub(super) tests: Vec<((usize, usize), Option<u32>)>,
+    /// The block that they stop before.
+    pub(super) to: usize,
+    /// The code that stops them.
+    pub(super) label: Label,
 }
 
 /// Where a way ends.
@@ -120,6 +143,7 @@ impl fmt::Display for Gang {
         write!(out, ", {} loads are operands", self.folds.len())?;
         write!(out, ", {} accesses are tested", self.tests.len())?;
         self.stops.iter().try_for_each(|(b, _)| write!(out, ", stops before b{b}"))?;
+        self.exits.iter().try_for_each(|x| write!(out, ", leaves b{} for b{}", x.from, x.to))?;
         let mut going: Vec<_> = self.guarded.iter().collect();
         going.sort_unstable_by_key(|(b, _)| **b);
         going.into_iter().try_for_each(|(b, guarded)| match guarded.going {
@@ -135,9 +159,14 @@ impl Gang {
         self.bare.get(&b).unwrap_or(&f.blocks[b].insts)
     }
 
-    /// Whether it ends with the branch of a block.
+    /// Whether it ends with the branch of a block, or may leave by it.
     pub(super) fn is_asked(&self, block: usize) -> bool {
-        matches!(self.end, End::Branch(b, ..) if b == block)
+        matches!(self.end, End::Branch(b, ..) if b == block) || self.exit_of(block).is_some()
+    }
+
+    /// Where it may be left at the end of a block.
+    pub(super) fn exit_of(&self, block: usize) -> Option<&Exit> {
+        self.exits.iter().find(|x| x.from == block)
     }
 
     /// Whether it may follow itself with nothing to test: a loop, whose values stay in registers.
@@ -185,8 +214,26 @@ impl Gang {
     }
 }
 
+impl Emit<'_> {
+    /// The instruction that follows one in a way, by number of its block in the way and by its own number there, if nothing is done between the two.
+    pub(super) fn next_in_way(&self, way: &Gang, (k, i): (usize, usize)) -> Option<(usize, usize)> {
+        let (b, n) = way.blocks[k];
+        if i + 1 < n {
+            return Some((k, i + 1));
+        }
+        let goes_on = way.exit_of(b).is_none() && self.plain_barrier(b).is_none();
+        way.blocks.get(k + 1).filter(|next| goes_on && next.1 > 0).map(|_| (k + 1, 0))
+    }
+
+    /// The store that follows an instruction in a way, if it stores what that has made.
+    pub(super) fn stored_next(&self, way: &Gang, at: (usize, usize)) -> Option<(usize, usize)> {
+        let inst = |(k, i): (usize, usize)| &way.insts(self.f, way.blocks[k].0)[i];
+        self.next_in_way(way, at).filter(|next| stores_result(inst(at), inst(*next)))
+    }
+}
+
 /// Whether an instruction stores what the one before it has made.
-pub(super) fn stores_result(made: &Inst, store: &Inst) -> bool {
+fn stores_result(made: &Inst, store: &Inst) -> bool {
     let is_made = matches!(made.op, Op::Pure(_) | Op::Load { .. }) && !made.dst.is_empty();
     is_made && matches!(store.op, Op::Store { .. }) && made.dst.iter().any(|d| store.src.contains(&Val::Reg(*d)))
 }
