@@ -123,11 +123,13 @@ impl Loop<'_, '_> {
         let fixed = |l: &Self, v: Val| reg(v).is_none_or(|r| !l.changes.has(r.idx()) && l.knows(&v));
         let mut of_one = |v: Val| self.chain(reg(v)?, i, room);
         let mut chain = match (op, &inst.src[..]) {
-            (Pure::Add(Ty::B32 | Ty::B64), &[a, b]) => match (fixed(self, a), fixed(self, b)) {
-                (false, true) => self.chain(reg(a)?, i, room)?,
-                (true, false) => self.chain(reg(b)?, i, room)?,
-                _ => return None,
-            },
+            (Pure::Add(Ty::B32 | Ty::B64) | Pure::Sub(Ty::B32 | Ty::B64), &[a, b]) => {
+                match (fixed(self, a), fixed(self, b)) {
+                    (false, true) => self.chain(reg(a)?, i, room)?,
+                    (true, false) if matches!(op, Pure::Add(_)) => self.chain(reg(b)?, i, room)?,
+                    _ => return None,
+                }
+            }
             (Pure::Ext { bits: 32, signed, from: Ty::B32, to: Ty::B64 }, &[v]) => {
                 let mut chain = of_one(v)?;
                 chain.extended.push((v, signed));

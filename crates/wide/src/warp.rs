@@ -32,7 +32,10 @@ impl Emit<'_> {
     /// A warp-level op, the last of its block.
     pub(crate) fn sync(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
         if !is_met_inline(self.plan, inst) {
-            return self.sync_by_routine(b, inst);
+            return match inst.op {
+                Op::Shfl(_) | Op::BarWarp if self.f.is_entry => self.sync_in_groups(b, inst),
+                _ => self.sync_by_routine(b, inst),
+            };
         }
         if !self.in_part {
             self.complete(inst);
@@ -74,11 +77,55 @@ impl Emit<'_> {
         Ok(())
     }
 
+    /// An op of lanes that name different members: at once if these are groups of lanes of the block that name each other, as tiles of a warp do.
+    fn sync_in_groups(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
+        const EQUAL: Code = Code::EVEX_Vpcmpeqd_kr_k1_zmm_zmmm512b32;
+        let (again, wait, done) = (self.a.label(), self.a.label(), self.a.label());
+        let Some(members) = inst.src.last() else { return self.sync_by_routine(b, inst) };
+        let row = self.take_scratch(128);
+        let s = self.clean_src(*members);
+        self.load32(EAX, warp(offset_of!(WarpCtx, live)));
+        self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(6), EAX);
+        for q in 0..2 {
+            let (named, r) = (zmm(4 + q as u8), self.reg(&s, q, 2));
+            self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, named, r, zmm(6));
+            self.a.store(store_code(Ty::B32), ctx(row + 64 * q as u32), named, ALL);
+        }
+        self.a.op2(Code::Mov_r32_rm32, ESI, LANES);
+        self.a.bind(again);
+        // Whom the first lane that is left names is left too, and names the same.
+        self.a.op2(Code::Tzcnt_r32_rm32, ECX, ESI);
+        self.load32(EAX, Mem::indexed(WARP, RCX, 4, row as i32));
+        self.a.op2(Code::Mov_r32_rm32, Register::EDX, ESI);
+        self.a.op1(Code::Not_rm32, Register::EDX);
+        self.a.op2(Code::Test_rm32_r32, Register::EDX, EAX);
+        self.a.jump(Code::Jne_rel32_64, wait);
+        self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(6), EAX);
+        self.a.op3(EQUAL, K5, zmm(4), zmm(6));
+        self.a.op3(EQUAL, K6, zmm(5), zmm(6));
+        self.a.op3(Code::VEX_Kunpckwd_kr_kr_kr, K7, K6, K5);
+        self.a.op2(Code::VEX_Kmovd_r32_kr, Register::EDX, K7);
+        self.a.op2(Code::And_r32_rm32, Register::EDX, LANES);
+        self.a.op2(Code::Cmp_r32_rm32, Register::EDX, EAX);
+        self.a.jump(Code::Jne_rel32_64, wait);
+        self.a.op1(Code::Not_rm32, EAX);
+        self.a.op2(Code::And_r32_rm32, ESI, EAX);
+        self.a.jump(Code::Jne_rel32_64, again);
+        if let Op::Shfl(mode) = inst.op {
+            self.shuffle(inst, mode, Some(row));
+        }
+        self.a.jump(Code::Jmp_rel32_64, done);
+        self.a.bind(wait);
+        self.sync_by_routine(b, inst)?;
+        self.a.bind(done);
+        Ok(())
+    }
+
     /// The op for the lanes of the block.
     fn complete(&mut self, inst: &Inst) {
         match inst.op {
             Op::BarWarp => {}
-            Op::Shfl(mode) => self.shuffle(inst, mode),
+            Op::Shfl(mode) => self.shuffle(inst, mode, None),
             Op::Vote(mode) => self.vote(inst, mode),
             Op::Match { ty, all } => self.matches(inst, ty, all),
             Op::Redux { op, signed } => self.redux(inst, op, signed),
@@ -232,7 +279,8 @@ impl Emit<'_> {
         self.put_for_all(inst.dst[0]);
     }
 
-    fn shuffle(&mut self, inst: &Inst, mode: ShflMode) {
+    /// `with`: the row that says, by lane, who takes part with it; else all lanes of the block do.
+    fn shuffle(&mut self, inst: &Inst, mode: ShflMode, with: Option<u32>) {
         let s = self.clean_src(inst.src[0]);
         let parts = [0, 1].map(|q| self.reg(&s, q, q as u8));
         match (constant(inst.src[1]), constant(inst.src[2])) {
@@ -241,10 +289,10 @@ impl Emit<'_> {
                 let in_range = from.iter().enumerate().fold(0, |m, (l, f)| m | u32::from(f.1) << l);
                 for q in 0..2 {
                     let lanes: [u32; 16] = std::array::from_fn(|i| from[16 * q + i].0);
-                    if self.in_part {
+                    if self.in_part || with.is_some() {
                         let c = self.a.words(lanes);
                         self.a.op2(load_code(Ty::B32), zmm(4 + q as u8), Mem::constant(c, 0));
-                        self.take_lanes(q, parts);
+                        self.take_lanes(q, parts, with);
                     } else {
                         self.take_known_lanes(q, parts, lanes);
                     }
@@ -254,7 +302,7 @@ impl Emit<'_> {
             (_, c) => {
                 for q in 0..2 {
                     self.sources_of_lanes(inst, mode, c, q);
-                    self.take_lanes(q, parts);
+                    self.take_lanes(q, parts, with);
                 }
             }
         }
@@ -296,12 +344,15 @@ impl Emit<'_> {
     }
 
     /// Lanes of two vectors, to vector 4 or 5 by part, which has their numbers. Uses vectors 2 and 3, `k6`.
-    fn take_lanes(&mut self, q: usize, parts: [Register; 2]) {
+    fn take_lanes(&mut self, q: usize, parts: [Register; 2], with: Option<u32>) {
         let to = zmm(4 + q as u8);
-        if self.in_part && self.f.is_entry {
+        if with.is_some() || self.in_part && self.f.is_entry {
             // A lane that does not take part gives way to the own one.
             let one = self.constant(Ty::B32, 1);
-            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(3), LANES);
+            match with {
+                Some(row) => self.a.op2(load_code(Ty::B32), zmm(3), ctx(row + 64 * q as u32)),
+                None => self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(3), LANES),
+            }
             self.a.op3(Code::EVEX_Vpsrlvd_zmm_k1z_zmm_zmmm512b32, zmm(3), zmm(3), to);
             self.a.op2(load_code(Ty::B32), zmm(2), one);
             self.a.op3(Code::EVEX_Vptestnmd_kr_k1_zmm_zmmm512b32, K6, zmm(3), zmm(2));
