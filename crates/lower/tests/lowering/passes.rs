@@ -10,8 +10,17 @@ use handloom_lower::passes::Strengths;
 const SHAPE: LaunchShape = LaunchShape { ntid: [64, 1, 1], small_grid: true };
 
 fn specialised(m: &CheckedModule) -> String {
+    specialised_for(m, Strengths::default())
+}
+
+fn specialised_for(m: &CheckedModule, strengths: Strengths) -> String {
     let module = handloom_lower::lower(m);
-    function_text(&handloom_lower::specialise(&module, "k", &SHAPE, Strengths::default())[module.entries["k"].func])
+    function_text(&handloom_lower::specialise(&module, "k", &SHAPE, strengths)[module.entries["k"].func])
+}
+
+/// For code that several warps go through side by side.
+fn side_by_side(code: Code) -> String {
+    specialised_for(&entry(code), Strengths { side_by_side: true })
 }
 
 fn entry_text(code: Code) -> String {
@@ -76,6 +85,63 @@ fn a_loop_that_some_threads_repeat_stays() {
     c.guarded(Some((3, false)), &BRA, &[], &[to(0)]);
     c.inst(&RET, &[], &[]);
     assert!(entry_text(c).contains("branch"));
+}
+
+#[test]
+fn a_store_that_lanes_part_at_has_a_predicate() {
+    let code = || {
+        let mut c = Code::new(&[B32, B32, B64, Pred, B32]);
+        c.inst(&MOV, &[c.r(0)], &[sreg(Sreg::Tid(0))]);
+        c.inst(&LD_GLOBAL, &[c.r(1)], &[at(2, 0)]);
+        c.inst(&ADD, &[c.r(4)], &[c.r(1), c.r(0)]);
+        c.inst(&LESS, &[c.r(3)], &[c.r(4), imm(64, B32)]);
+        c.guarded(Some((3, false)), &BRA, &[], &[to(0)]);
+        c.inst(&ADD, &[c.r(1)], &[c.r(4), imm(5, B32)]);
+        c.inst(&ST_GLOBAL, &[], &[at(2, 0), c.r(1)]);
+        c.label(0);
+        c.inst(&RET, &[], &[]);
+        c
+    };
+    assert!(entry_text(code()).contains("branch"));
+    assert_text(
+        &side_by_side(code()),
+        "
+b0:
+    v0:b32 = sreg.tid.x
+    v2:b32 = load.global.b32 [v1]
+    v3:b32 = add.b32 v0, v2
+    v4:p = cmp.ge.u32 v3, 64
+    v5:b32 = add.b32 v3, 5
+    store.global.b32 [v1], v5 if v4
+    exit
+",
+    );
+}
+
+#[test]
+fn a_guard_of_a_loop_is_asked_once_for_all_threads() {
+    let code = || {
+        let mut c = Code::new(&[B32, B32, B64, Pred, B32]);
+        c.inst(&MOV, &[c.r(0)], &[sreg(Sreg::Tid(0))]);
+        c.inst(&MOV, &[c.r(4)], &[imm(0, B32)]);
+        c.label(0);
+        c.inst(&LESS, &[c.r(3)], &[imm(999, B32), c.r(0)]);
+        c.guarded(Some((3, false)), &BRA, &[], &[to(1)]);
+        c.inst(&LD_GLOBAL, &[c.r(4)], &[at(2, 0)]);
+        c.label(1);
+        c.inst(&ST_GLOBAL, &[], &[at(2, 4), c.r(4)]);
+        c.inst(&ADD, &[c.r(0)], &[c.r(0), imm(64, B32)]);
+        c.inst(&LESS, &[c.r(3)], &[c.r(0), imm(2000, B32)]);
+        c.guarded(Some((3, false)), &BRA, &[], &[to(0)]);
+        c.inst(&RET, &[], &[]);
+        c
+    };
+    let branches = |text: &str| text.matches("branch").count();
+    assert_eq!(branches(&entry_text(code())), 2);
+    let text = side_by_side(code());
+    assert_eq!(branches(&text), 3, "{text}");
+    // The value of thread 0, the one of thread 63 beside it, and whether these are in order.
+    assert!(text.contains("v3:b32 = add.b32 v1, 63") && text.contains("cmp.le.u32 v1, v3"), "{text}");
 }
 
 #[test]
