@@ -180,12 +180,11 @@ impl Emit<'_> {
         let in_part = std::mem::replace(&mut self.in_part, false);
         let (y, form, scalars) = self.kind_of_access(inst, x.class, x.limits, LANES);
         let apart = self.a.label();
-        if scalars {
-        } else if self.by_some(&x.class, form) {
+        if !scalars && self.by_some(&x.class, form) {
             self.in_part = in_part;
             self.of_some(inst, &Access { cold: apart, ..*x }, form);
             self.a.jump(Code::Jmp_rel32_64, done);
-        } else if by_all(form) && x.lanes == LANES {
+        } else if !scalars && by_all(form) && x.lanes == LANES {
             self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
             self.a.jump(Code::Jne_rel32_64, apart);
             self.of_all(inst, &Access { cold: apart, ..y }, form);
