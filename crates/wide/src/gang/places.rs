@@ -4,7 +4,7 @@ use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Op, Pure, Reg, Val};
 use handloom_plan::analysis::cfg::Set;
 
-use super::way::{Alive, End, Gang, Life, VECTORS};
+use super::way::{Alive, End, Gang, Life, VECTORS, stores_result};
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
 use crate::asked::reg;
 use crate::emit::*;
@@ -56,6 +56,22 @@ impl Lives {
 }
 
 impl Emit<'_> {
+    /// The instruction that follows one in a way, by number of its block in the way and by its own number there, if nothing is done between the two.
+    pub(super) fn next_in_way(&self, way: &Gang, (k, i): (usize, usize)) -> Option<(usize, usize)> {
+        let (b, n) = way.blocks[k];
+        if i + 1 < n {
+            return Some((k, i + 1));
+        }
+        let goes_on = way.exit_of(b).is_none() && self.plain_barrier(b).is_none();
+        way.blocks.get(k + 1).filter(|next| goes_on && next.1 > 0).map(|_| (k + 1, 0))
+    }
+
+    /// The store that follows an instruction in a way, if it stores what that has made.
+    pub(super) fn stored_next(&self, way: &Gang, at: (usize, usize)) -> Option<(usize, usize)> {
+        let inst = |(k, i): (usize, usize)| &way.insts(self.f, way.blocks[k].0)[i];
+        self.next_in_way(way, at).filter(|next| stores_result(inst(at), inst(*next)))
+    }
+
     /// Places for so many warps, if there are enough vectors.
     pub(super) fn places_of_gang(&self, way: &Gang, size: usize) -> Option<Gang> {
         let f = self.f;

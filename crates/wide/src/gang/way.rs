@@ -8,7 +8,6 @@ use handloom_plan::analysis::cfg::Set;
 
 use crate::alloc::{FIRST_VECTOR, Place};
 use crate::asm::Label;
-use crate::emit::Emit;
 use crate::head::Going;
 
 /// How many warps may go side by side, the best first, with the most instructions times warps of a way: more would be long code.
@@ -214,26 +213,8 @@ impl Gang {
     }
 }
 
-impl Emit<'_> {
-    /// The instruction that follows one in a way, by number of its block in the way and by its own number there, if nothing is done between the two.
-    pub(super) fn next_in_way(&self, way: &Gang, (k, i): (usize, usize)) -> Option<(usize, usize)> {
-        let (b, n) = way.blocks[k];
-        if i + 1 < n {
-            return Some((k, i + 1));
-        }
-        let goes_on = way.exit_of(b).is_none() && self.plain_barrier(b).is_none();
-        way.blocks.get(k + 1).filter(|next| goes_on && next.1 > 0).map(|_| (k + 1, 0))
-    }
-
-    /// The store that follows an instruction in a way, if it stores what that has made.
-    pub(super) fn stored_next(&self, way: &Gang, at: (usize, usize)) -> Option<(usize, usize)> {
-        let inst = |(k, i): (usize, usize)| &way.insts(self.f, way.blocks[k].0)[i];
-        self.next_in_way(way, at).filter(|next| stores_result(inst(at), inst(*next)))
-    }
-}
-
 /// Whether an instruction stores what the one before it has made.
-fn stores_result(made: &Inst, store: &Inst) -> bool {
+pub(super) fn stores_result(made: &Inst, store: &Inst) -> bool {
     let is_made = matches!(made.op, Op::Pure(_) | Op::Load { .. }) && !made.dst.is_empty();
     is_made && matches!(store.op, Op::Store { .. }) && made.dst.iter().any(|d| store.src.contains(&Val::Reg(*d)))
 }
