@@ -19,6 +19,8 @@ use crate::table::constant;
 
 /// The most blocks before a loop that are looked at for what guards it.
 const MOST_BEFORE: usize = 4;
+/// The most blocks of a turn that are looked at for whether an access comes behind what is added to its address.
+const MOST_BEHIND: usize = 64;
 
 /// How often a loop is gone round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -256,11 +258,12 @@ pub(crate) fn added(inst: &Inst) -> Option<Val> {
     }
 }
 
-/// Whether a block of a loop may be come to behind another one in the same turn.
+/// Whether a block of a loop may be come to behind another one in the same turn: also where that is far away.
 fn follows_in_turn(cfg: &Cfg, l: &Counted<'_>, behind: usize, block: usize) -> bool {
     let mut seen = Set::new(cfg.succs.len());
     let mut work = vec![behind];
-    while let Some(b) = work.pop() {
+    for _ in 0..MOST_BEHIND {
+        let Some(b) = work.pop() else { return false };
         for s in cfg.succs[b].iter().copied().filter(|s| l.body.has(*s) && *s != l.header) {
             if s == block {
                 return true;
@@ -270,7 +273,7 @@ fn follows_in_turn(cfg: &Cfg, l: &Counted<'_>, behind: usize, block: usize) -> b
             }
         }
     }
-    false
+    true
 }
 
 /// Whether a loop that was left may be come to again without a block.

@@ -20,6 +20,8 @@ const MOST_COPIED: usize = 16;
 const MOST_APART: u64 = 1 << 30;
 /// Instructions that make a predicate, at most.
 const MOST_MAKERS: usize = 16;
+/// How often, at most, a function is gone through to find out what registers are made of: once more than loops that lead values to each other are inside each other.
+const MOST_WALKS: usize = 12;
 
 /// Puts such branches into an ordered function. Returns whether there were any; new blocks are at the end: order them.
 pub fn ask_once(f: &mut Function, shape: &LaunchShape) -> bool {
@@ -37,7 +39,8 @@ pub fn ask_once(f: &mut Function, shape: &LaunchShape) -> bool {
     if candidates.is_empty() {
         return false;
     }
-    let mut maker = Maker::of(f, shape);
+    let Some(mut maker) = Maker::of(f, shape) else { return false };
+    let reads = reads(f);
     let mut asked: Vec<[usize; 3]> = Vec::new();
     for (b, s) in candidates {
         let Term::Branch { cond: Val::Reg(cond), then, .. } = f.blocks[b].term else { continue };
@@ -46,7 +49,7 @@ pub fn ask_once(f: &mut Function, shape: &LaunchShape) -> bool {
             continue;
         }
         let Some(all) = maker.certain(f, cond, passes_if) else { continue };
-        let copy = copied(f, s);
+        let copy = copied(f, s, |r| maker.of[r.idx()].len() == 1, &reads);
         let id = |n: usize| BlockId(n as u32);
         let rest = Block { insts: Vec::new(), term: f.blocks[b].term.clone(), term_span: f.blocks[b].term_span };
         f.blocks.push(copy);
@@ -63,16 +66,7 @@ pub fn ask_once(f: &mut Function, shape: &LaunchShape) -> bool {
 
 /// Moves what is wanted only where the guard is asked there: what it asks, and what the guarded block writes anew. `asked`: blocks, the copies of what they guard, and those that ask.
 fn sink(f: &mut Function, asked: &[[usize; 3]]) {
-    let mut reads: FastMap<Reg, usize> = FastMap::default();
-    let mut read = |v: &Val| {
-        if let Val::Reg(r) = v {
-            *reads.entry(*r).or_default() += 1;
-        }
-    };
-    for block in &f.blocks {
-        block.insts.iter().flat_map(|i| &i.src).for_each(&mut read);
-        block.term.sources().iter().for_each(&mut read);
-    }
+    let reads = reads(f);
     for &[b, copy, rest] in asked {
         let writes_anew = |r: Reg| {
             let at = f.blocks[copy].insts.iter().position(|i| i.dst.contains(&r));
@@ -92,7 +86,7 @@ fn sink(f: &mut Function, asked: &[[usize; 3]]) {
             let sources = f.blocks[rest].term.sources();
             let n = moved.iter().flat_map(|i| &i.src).chain(&sources).filter(reads_it).count();
             let is_changed = |v: &Val| matches!(v, Val::Reg(r) if behind.iter().any(|i| i.dst.contains(r)));
-            let is_asked = f.regs[d.idx()] == Ty::P && n > 0 && reads.get(&d) == Some(&n);
+            let is_asked = f.regs[d.idx()] == Ty::P && n > 0 && reads[d.idx()] as usize == n;
             let is_used = |i: &Inst| i.dst.contains(&d) || i.src.contains(&Val::Reg(d));
             let is_old =
                 anew.contains(&d) && !behind.iter().any(is_used) && !f.blocks[b].term.sources().contains(&Val::Reg(d));
@@ -127,23 +121,31 @@ fn guarded(f: &Function, preds: &Edges, b: usize) -> Option<usize> {
     [(then, otherwise), (otherwise, then)].into_iter().find(|(s, meet)| fits(*s, *meet)).map(|(s, _)| s.idx())
 }
 
-/// A copy of a block, in which what is made there alone has other names.
-fn copied(f: &mut Function, s: usize) -> Block {
-    let mut copy = f.blocks[s].clone();
-    let mut definitions: FastMap<Reg, usize> = FastMap::default();
-    f.blocks.iter().flat_map(|b| &b.insts).flat_map(|i| &i.dst).for_each(|d| *definitions.entry(*d).or_default() += 1);
-    let mut names: FastMap<Reg, Reg> = FastMap::default();
-    let read_elsewhere = |r: Reg| {
-        let reads = |v: &Val| *v == Val::Reg(r);
-        f.blocks.iter().enumerate().any(|(b, block)| {
-            b != s && block.insts.iter().flat_map(|i| &i.src).any(reads) || block.term.sources().iter().any(reads)
-        })
+/// How often each register is read.
+fn reads(f: &Function) -> Vec<u32> {
+    let mut reads = vec![0; f.regs.len()];
+    let mut read = |v: &Val| {
+        if let Val::Reg(r) = v {
+            reads[r.idx()] += 1;
+        }
     };
+    for block in &f.blocks {
+        block.insts.iter().flat_map(|i| &i.src).for_each(&mut read);
+        block.term.sources().iter().for_each(&mut read);
+    }
+    reads
+}
+
+/// A copy of a block, in which what is made and read there alone has other names. `is_made_once` and `reads` are of registers of the function as it was.
+fn copied(f: &mut Function, s: usize, is_made_once: impl Fn(Reg) -> bool, reads: &[u32]) -> Block {
+    let mut copy = f.blocks[s].clone();
+    let n_reads = |r: Reg| copy.insts.iter().flat_map(|i| &i.src).filter(|v| **v == Val::Reg(r)).count();
     let own: Vec<Reg> = copy.insts.iter().flat_map(|i| &i.dst).copied().collect();
-    for r in own.into_iter().filter(|r| definitions[r] == 1 && !read_elsewhere(*r)).collect::<Vec<_>>() {
-        let new = Reg(f.regs.len() as u32);
+    let own = own.into_iter().filter(|r| is_made_once(*r) && reads[r.idx()] as usize == n_reads(*r));
+    let mut names: FastMap<Reg, Reg> = FastMap::default();
+    for r in own.collect::<Vec<_>>() {
+        names.insert(r, Reg(f.regs.len() as u32));
         f.regs.push(f.regs[r.idx()]);
-        names.insert(r, new);
     }
     for i in &mut copy.insts {
         i.dst.iter_mut().for_each(|d| *d = names.get(d).copied().unwrap_or(*d));
@@ -184,7 +186,8 @@ struct Maker<'s> {
 }
 
 impl<'s> Maker<'s> {
-    fn of(f: &Function, shape: &'s LaunchShape) -> Maker<'s> {
+    /// `None` where loops inside each other keep it from being found out soon.
+    fn of(f: &Function, shape: &'s LaunchShape) -> Option<Maker<'s>> {
         let mut of = vec![Vec::new(); f.regs.len()];
         for (b, block) in f.blocks.iter().enumerate() {
             for (i, inst) in block.insts.iter().enumerate() {
@@ -195,8 +198,9 @@ impl<'s> Maker<'s> {
         f.blocks.iter().filter_map(|b| b.term.result()).for_each(|r| forms[r.idx()] = Form::Any);
         // What nobody writes is a parameter of a function.
         forms.iter_mut().zip(&of).filter(|(_, of)| of.is_empty()).for_each(|(form, _)| *form = Form::Any);
-        loop {
-            let mut changed = false;
+        let mut changed = true;
+        for _ in 0..MOST_WALKS {
+            changed = false;
             for inst in f.blocks.iter().flat_map(|b| &b.insts) {
                 let found = form_of(inst, &forms, shape);
                 for d in &inst.dst {
@@ -215,7 +219,8 @@ impl<'s> Maker<'s> {
                 break;
             }
         }
-        Maker { shape, forms, of, lowest: FastMap::default(), known: FastMap::default(), made: Vec::new() }
+        let (lowest, known) = (FastMap::default(), FastMap::default());
+        (!changed).then(|| Maker { shape, forms, of, lowest, known, made: Vec::new() })
     }
 
     /// How far the greatest value of all threads is from that of thread zero.
