@@ -213,6 +213,8 @@ impl Emit<'_> {
             return None;
         }
         gang.label = self.a.label();
+        // A way may be found for several numbers of warps.
+        gang.exits.iter_mut().for_each(|x| x.label = self.a.label());
         if gang.comes_back() {
             gang.again = Some(self.a.label());
         }
