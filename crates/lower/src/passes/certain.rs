@@ -12,6 +12,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Int, Sreg, StateSpace, Ty};
 use smallvec::smallvec;
 
+use super::values::definitions;
 use crate::graph::{Dominators, Edges, Loops};
 
 /// Instructions, at most, of what is guarded: they are copied.
@@ -188,12 +189,7 @@ struct Maker<'s> {
 impl<'s> Maker<'s> {
     /// `None` where loops inside each other keep it from being found out soon.
     fn of(f: &Function, shape: &'s LaunchShape) -> Option<Maker<'s>> {
-        let mut of = vec![Vec::new(); f.regs.len()];
-        for (b, block) in f.blocks.iter().enumerate() {
-            for (i, inst) in block.insts.iter().enumerate() {
-                inst.dst.iter().for_each(|d| of[d.idx()].push((b, i)));
-            }
-        }
+        let of = definitions(f);
         let mut forms = vec![Form::Open; f.regs.len()];
         f.blocks.iter().filter_map(|b| b.term.result()).for_each(|r| forms[r.idx()] = Form::Any);
         // What nobody writes is a parameter of a function.

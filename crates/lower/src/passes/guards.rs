@@ -11,7 +11,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::{Order, Sreg, StateSpace, Ty};
 use smallvec::smallvec;
 
-use super::values::Values;
+use super::values::{Values, definitions};
 use crate::graph::{Dominators, Edges};
 
 /// Stores and value ops, at most, of a block that becomes part of the one before it.
@@ -29,12 +29,12 @@ pub fn predicate_stores(f: &mut Function) -> bool {
     let preds = Edges::into_blocks(f);
     let doms = Dominators::of(f, &preds);
     let values = Values::of(f, &doms);
-    let makers = Makers::of(f);
+    let made = definitions(f);
     let mut any = false;
     for (b, sides, meet) in sides {
         let Term::Branch { cond, then, .. } = f.blocks[b].term else { continue };
         let is_alone = |s: &usize| preds.of_node(*s).len() == 1;
-        if !sides.iter().all(is_alone) || !values.is_fixed(cond) || !makers.part_by_data(f, cond) {
+        if !sides.iter().all(is_alone) || !values.is_fixed(cond) || !part_by_data(f, &made, cond) {
             continue;
         }
         let are_values = |s: &usize| f.blocks[*s].insts.iter().flat_map(|i| &i.dst).all(|d| values.is_value(*d));
@@ -95,53 +95,35 @@ fn is_short(block: &Block) -> bool {
     (1..=MOST_STORES).contains(&stores) && values <= MOST_VALUES && stores + values == block.insts.len()
 }
 
-/// What makes each register.
-struct Makers {
-    /// By register: its definitions, as blocks and instructions.
-    of: Vec<Vec<(u32, u32)>>,
-}
-
-impl Makers {
-    fn of(f: &Function) -> Makers {
-        let mut of = vec![Vec::new(); f.regs.len()];
-        for (b, block) in f.blocks.iter().enumerate() {
-            for (i, inst) in block.insts.iter().enumerate() {
-                inst.dst.iter().for_each(|d| of[d.idx()].push((b as u32, i as u32)));
-            }
+/// Whether a predicate is made of what lanes have read at places of their own, or have got from each other.
+fn part_by_data(f: &Function, definitions: &[Vec<(usize, usize)>], cond: Val) -> bool {
+    let mut seen: Vec<Reg> = Vec::new();
+    let mut work = vec![cond];
+    let (mut is_read, mut by_thread) = (false, false);
+    while let Some(v) = work.pop() {
+        let Val::Reg(r) = v else { continue };
+        if seen.contains(&r) || r.idx() >= definitions.len() {
+            continue;
         }
-        Makers { of }
-    }
-
-    /// Whether a predicate is made of what lanes have read at places of their own, or have got from each other.
-    fn part_by_data(&self, f: &Function, cond: Val) -> bool {
-        let mut seen: Vec<Reg> = Vec::new();
-        let mut work = vec![cond];
-        let (mut is_read, mut by_thread) = (false, false);
-        while let Some(v) = work.pop() {
-            let Val::Reg(r) = v else { continue };
-            if seen.contains(&r) || r.idx() >= self.of.len() {
-                continue;
-            }
-            seen.push(r);
-            if seen.len() > MOST_MAKERS {
-                return false;
-            }
-            for &(b, i) in &self.of[r.idx()] {
-                let inst = &f.blocks[b as usize].insts[i as usize];
-                match inst.op {
-                    Op::Load { access, .. } => {
-                        is_read |= !matches!(access.space, StateSpace::ParamEntry | StateSpace::Const);
-                    }
-                    Op::Sreg(Sreg::Tid(_) | Sreg::Laneid) => by_thread = true,
-                    Op::Atom { .. } => (is_read, by_thread) = (true, true),
-                    _ => {}
-                }
-                if is_read && by_thread {
-                    return true;
-                }
-                work.extend(&inst.src);
-            }
+        seen.push(r);
+        if seen.len() > MOST_MAKERS {
+            return false;
         }
-        false
+        for &(b, i) in &definitions[r.idx()] {
+            let inst = &f.blocks[b].insts[i];
+            match inst.op {
+                Op::Load { access, .. } => {
+                    is_read |= !matches!(access.space, StateSpace::ParamEntry | StateSpace::Const);
+                }
+                Op::Sreg(Sreg::Tid(_) | Sreg::Laneid) => by_thread = true,
+                Op::Atom { .. } => (is_read, by_thread) = (true, true),
+                _ => {}
+            }
+            if is_read && by_thread {
+                return true;
+            }
+            work.extend(&inst.src);
+        }
     }
+    false
 }

@@ -53,6 +53,17 @@ impl Values {
     }
 }
 
+/// By register: the instructions that write it, as blocks and places in these.
+pub(crate) fn definitions(f: &Function) -> Vec<Vec<(usize, usize)>> {
+    let mut of = vec![Vec::new(); f.regs.len()];
+    for (b, block) in f.blocks.iter().enumerate() {
+        for (i, inst) in block.insts.iter().enumerate() {
+            inst.dst.iter().for_each(|d| of[d.idx()].push((b, i)));
+        }
+    }
+    of
+}
+
 /// A walk in block order: the definition of a value comes before its uses.
 struct Scan {
     block: Vec<u32>,
