@@ -345,17 +345,7 @@ impl Emit<'_> {
                 if !self.fits_merging(&way, inst) {
                     return None;
                 }
-                let bit = self.fits_gang(inst)?;
-                // What the way may leave for is tested there, if its address is known.
-                let is_made_here = |r| insts[..i].iter().any(|x| x.dst.contains(&r));
-                let is_there = inst.src.first().and_then(reg).is_some_and(|r| !is_made_here(r));
-                let is_access = matches!(inst.op, Op::Load { .. } | Op::Store { .. }) && bit != Some(0);
-                if let Some(exit) = way.exits.last_mut().filter(|x| x.stay == b && is_access && is_there) {
-                    exit.tests.push(((b, i), bit));
-                    if going.is_some() || inst.guarded {
-                        return None;
-                    }
-                } else if let Some(bit) = bit {
+                if let Some(bit) = self.fits_gang(inst)? {
                     way.bits |= bit;
                     if !self.fits_lanes(inst, going) {
                         return None;
@@ -420,8 +410,8 @@ impl Emit<'_> {
                             way.end = End::Branch(b, *cond, then, otherwise);
                             break;
                         }
-                        let (label, tests) = (self.a.label(), Vec::new());
-                        way.exits.push(Exit { from: b, cond: *cond, stays_if: stay == then, stay, tests, to, label });
+                        let label = self.a.label();
+                        way.exits.push(Exit { from: b, cond: *cond, stays_if: stay == then, to, label });
                         stay
                     } else {
                         return None;

@@ -33,8 +33,7 @@ impl Emit<'_> {
     fn test_runs(&mut self, gang: &Gang, g: &GangAccess, limits: Limits, refused: Label) {
         let x = Access { limits, cold: refused, is_proven: false, ..g.x };
         let last = gang.warps - 1;
-        let of = self.distance_of(g.runs.address);
-        let is_even = self.head.as_ref().is_some_and(|h| h.goes_evenly(of));
+        let is_even = self.head.as_ref().is_some_and(|h| h.goes_evenly(g.runs.address));
         let members: Vec<usize> = (0..gang.warps).filter(|m| !is_even || [0, 1, last].contains(m)).collect();
         let mut known = None;
         for (lane, reach) in &g.runs.list {
@@ -43,10 +42,7 @@ impl Emit<'_> {
             }
             for &m in &members {
                 self.go_to_member(m);
-                if !self.hold_from_first(g.runs.address, *lane, RAX, m) {
-                    self.lane_value(x.class.address, *lane, RAX);
-                }
-                self.a.shift(m as i32 * self.member_step);
+                self.lane_value(x.class.address, *lane, RAX);
                 self.add_number(RAX, x.class.offset);
                 self.test_start(&x, RAX);
             }
@@ -75,9 +71,6 @@ impl Emit<'_> {
         let before = self.held();
         let live = gang.alive_after(gang.warps - 1, (number, number), true);
         self.a.begin_instruction(live);
-        for &(at, bit) in &exit.tests {
-            self.test_for_exit(gang, at, bit, leaves);
-        }
         self.a.jump(Code::Jmp_rel32_64, stays);
         self.a.bind(leaves);
         let is_here = |r: usize| {
@@ -94,24 +87,6 @@ impl Emit<'_> {
         self.a.bind(stays);
         self.a.end_instruction(live);
         self.hold_only(&before);
-    }
-
-    /// Tests an access for all warps, unless the head has found that it is right.
-    fn test_for_exit(&mut self, gang: &Gang, at: (usize, usize), bit: Option<u32>, refused: Label) {
-        let passed = self.a.label();
-        if let Some(bit) = bit {
-            self.a.imm(Code::Test_rm32_imm32, crate::head::DECIDED, bit.cast_signed());
-            self.a.jump(Code::Jne_rel32_64, passed);
-        }
-        let here = std::mem::replace(&mut self.at, at);
-        let inst = &gang.insts(self.f, at.0)[at.1];
-        match (self.access_of_gang(inst), self.limits_of.get(&at).copied()) {
-            (Some(g), Some(limits)) => self.test_runs(gang, &g, limits, refused),
-            _ => self.a.jump(Code::Jmp_rel32_64, refused),
-        }
-        self.at = here;
-        self.go_to_member(0);
-        self.a.bind_if_wanted(passed);
     }
 
     /// The turn is settled, and the warps of the gang wait at a block, at whose start values are in their homes.

@@ -75,9 +75,8 @@ pub(super) struct Guarded {
     pub(super) meet: usize,
 }
 
-/// Where all warps leave a way, by a condition that is the same in all of them, for a block that no way goes through: they stop before it, and go on one by one. So they do where accesses
-/// of the block behind are not right: in a loop the head knows them in all turns or not at all, and the condition may say that they are not done in some.
-#[derive(Clone)]
+/// Where all warps leave a way, by a condition that is the same in all of them, for a block that no way goes through: they stop before it, and go on one by one.
+#[derive(Clone, Copy)]
 pub(super) struct Exit {
     /// The block at whose end that is.
     pub(super) from: usize,
@@ -85,10 +84,6 @@ pub(super) struct Exit {
     pub(super) cond: Val,
     /// Whether they stay where it holds.
     pub(super) stays_if: bool,
-    /// The block that follows if they stay.
-    pub(super) stay: usize,
-    /// Its accesses, by block and instruction, each with the bit that says that it is right, if there is one.
-    pub(super) tests: Vec<((usize, usize), Option<u32>)>,
     /// The block that they stop before.
     pub(super) to: usize,
     /// The code that stops them.
