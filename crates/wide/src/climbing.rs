@@ -16,7 +16,7 @@ use handloom_plan::analysis::cfg::{Cfg, Set};
 use smallvec::smallvec;
 
 use crate::access::reg;
-use crate::pointers::{add, n_reads, put_around};
+use crate::pointers::{add, put_around};
 use crate::rising::{Counted, Definitions, Search, Turns, added, copied};
 use crate::table::constant;
 
@@ -266,7 +266,7 @@ impl Change {
             }
         }
         // What made addresses is mostly read by nobody now.
-        let mut reads = n_reads(f);
+        let mut reads = f.n_reads();
         for &b in &blocks {
             for k in (0..f.blocks[b].insts.len()).rev() {
                 let inst = &f.blocks[b].insts[k];

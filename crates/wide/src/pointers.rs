@@ -254,7 +254,7 @@ impl Change {
             }
         }
         // What made the sums is read by nobody now, or only by what made others, which stand behind it.
-        let (defs, mut reads) = (n_definitions(f), n_reads(f));
+        let (defs, mut reads) = (n_definitions(f), f.n_reads());
         for k in (0..f.blocks[latch].insts.len()).rev() {
             let inst = &f.blocks[latch].insts[k];
             let is_sum = matches!(inst.op, Op::Pure(Pure::Add(Ty::B64))) && !inst.guarded;
@@ -285,17 +285,6 @@ pub(crate) fn put_around(
     let asked = block.insts.last().is_some_and(|i| i.dst.iter().any(|d| block.term.sources().contains(&Val::Reg(*d))));
     let at = block.insts.len() - usize::from(asked);
     block.insts.splice(at..at, stepped);
-}
-
-/// By register: how often instructions and ends of blocks read it.
-pub(crate) fn n_reads(f: &Function) -> Vec<u32> {
-    let mut reads = vec![0; f.regs.len()];
-    for block in &f.blocks {
-        let ends = block.term.sources();
-        let all = block.insts.iter().flat_map(|i| &i.src).chain(&ends);
-        all.filter_map(reg).for_each(|r| reads[r.idx()] += 1);
-    }
-    reads
 }
 
 /// What a loop writes: where, if that is one place.
@@ -332,7 +321,7 @@ pub(crate) fn pointers_apart<'f>(
     known: &dyn Fn(&Function) -> Set,
 ) -> Cow<'f, Function> {
     let (known, n_known) = (known(&f), f.regs.len());
-    let (mut defs, mut reads) = (n_definitions(&f), n_reads(&f));
+    let (mut defs, mut reads) = (n_definitions(&f), f.n_reads());
     let mut n_changes = 0;
     for (header, body) in &cfg.loops {
         let [a, b] = cfg.preds[*header].as_slice() else { continue };
@@ -356,7 +345,7 @@ pub(crate) fn pointers_apart<'f>(
             if n_changes == MOST_LOOPS {
                 break;
             }
-            (defs, reads) = (n_definitions(&f), n_reads(&f));
+            (defs, reads) = (n_definitions(&f), f.n_reads());
         }
     }
     f

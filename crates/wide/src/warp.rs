@@ -79,7 +79,6 @@ impl Emit<'_> {
 
     /// An op of lanes that name different members: at once if these are groups of lanes of the block that name each other, as tiles of a warp do.
     fn sync_in_groups(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
-        const EQUAL: Code = Code::EVEX_Vpcmpeqd_kr_k1_zmm_zmmm512b32;
         let (again, wait, done) = (self.a.label(), self.a.label(), self.a.label());
         let Some(members) = inst.src.last() else { return self.sync_by_routine(b, inst) };
         let row = self.take_scratch(128);
@@ -101,11 +100,8 @@ impl Emit<'_> {
         self.a.op2(Code::Test_rm32_r32, Register::EDX, EAX);
         self.a.jump(Code::Jne_rel32_64, wait);
         self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(6), EAX);
-        self.a.op3(EQUAL, K5, zmm(4), zmm(6));
-        self.a.op3(EQUAL, K6, zmm(5), zmm(6));
-        self.a.op3(Code::VEX_Kunpckwd_kr_kr_kr, K7, K6, K5);
-        self.a.op2(Code::VEX_Kmovd_r32_kr, Register::EDX, K7);
-        self.a.op2(Code::And_r32_rm32, Register::EDX, LANES);
+        self.equal([zmm(4), zmm(5)]);
+        self.lanes_found(Register::EDX);
         self.a.op2(Code::Cmp_r32_rm32, Register::EDX, EAX);
         self.a.jump(Code::Jne_rel32_64, wait);
         self.a.op1(Code::Not_rm32, EAX);
@@ -225,14 +221,10 @@ impl Emit<'_> {
                 self.a.op3(Code::VEX_Kunpckbw_kr_kr_kr, to, K7, to);
             }
         } else {
-            const EQUAL: Code = Code::EVEX_Vpcmpeqd_kr_k1_zmm_zmmm512b32;
             self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, zmm(6), value(4));
-            self.a.op3(EQUAL, K5, parts[0], zmm(6));
-            self.a.op3(EQUAL, K6, parts[1], zmm(6));
+            self.equal([parts[0], parts[1]]);
         }
-        self.a.op3(Code::VEX_Kunpckwd_kr_kr_kr, K7, K6, K5);
-        self.a.op2(Code::VEX_Kmovd_r32_kr, EAX, K7);
-        self.a.op2(Code::And_r32_rm32, EAX, LANES);
+        self.lanes_found(EAX);
         if all {
             self.a.op2(Code::Xor_r32_rm32, ECX, ECX);
             self.a.op2(Code::Cmp_r32_rm32, EAX, LANES);
@@ -253,6 +245,20 @@ impl Emit<'_> {
         self.a.op2(Code::And_r32_rm32, ESI, EAX);
         self.a.jump(Code::Jne_rel32_64, again);
         self.put_parts(inst.dst[0], [zmm(4), zmm(5)]);
+    }
+
+    /// The lanes of two vectors that are equal to those of vector 6, in `k5` and `k6`.
+    fn equal(&mut self, parts: [Register; 2]) {
+        for (k, part) in [K5, K6].into_iter().zip(parts) {
+            self.a.op3(Code::EVEX_Vpcmpeqd_kr_k1_zmm_zmmm512b32, k, part, zmm(6));
+        }
+    }
+
+    /// The lanes of the block that are in `k5` and `k6`. Uses `k7`.
+    fn lanes_found(&mut self, to: Register) {
+        self.a.op3(Code::VEX_Kunpckwd_kr_kr_kr, K7, K6, K5);
+        self.a.op2(Code::VEX_Kmovd_r32_kr, to, K7);
+        self.a.op2(Code::And_r32_rm32, to, LANES);
     }
 
     /// Both parts of a result of 32 bits.

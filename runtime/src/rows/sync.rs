@@ -47,15 +47,8 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
             return 1;
         }
     }
-    let mut groups: Vec<Parked> = Vec::new();
-    let mut left = c.mask;
-    while left != 0 {
-        // The lanes with the member mask of the first.
-        let members = member_mask(left.trailing_zeros() as usize);
-        let group = lanes(left).filter(|l| member_mask(*l) == members).fold(0, |m, l| m | 1 << l);
-        left &= !group;
-        groups.push(Parked { lanes: group, members, ..here.clone() });
-    }
+    let of = |(lanes, members)| Parked { lanes, members, ..here.clone() };
+    let groups: Vec<Parked> = groups(&here).map(of).collect();
     // Choice: a lane that its own mask does not name is undefined; it takes part when the named ones are there.
     let is_met = |g: &Parked, elsewhere: u32| g.members & live & !(g.lanes | elsewhere) == 0;
     if groups.iter().all(|g| matching(c.host, w, op, g.members) == 0 && is_met(g, 0)) {
@@ -75,22 +68,29 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     0
 }
 
+/// The lanes of a call that name the same members, with these, in the order of their first lanes.
+fn groups(here: &Parked) -> impl Iterator<Item = (u32, u32)> {
+    let named = members_of(here);
+    let mut left = here.lanes;
+    std::iter::from_fn(move || {
+        let members = *named.get(left.trailing_zeros() as usize)?;
+        let group = named.iter().enumerate().fold(0, |m, (l, n)| m | u32::from(*n == members) << l) & left;
+        left &= !group;
+        Some((group, members))
+    })
+}
+
 /// By lane, those of a call that name the same members, if nobody is missing in any of these groups, as where a warp exchanges values in tiles; the rows of matrices are left to others.
 fn met_groups(here: &Parked, live: u32) -> Option<[u32; 32]> {
     if matches!(here.op().op, Op::Matrix(_)) {
         return None;
     }
-    let members = members_of(here);
     let mut with = [0; 32];
-    let mut left = here.lanes;
-    while left != 0 {
-        let named = members[left.trailing_zeros() as usize];
-        let group = members.iter().enumerate().fold(0, |m, (l, n)| m | u32::from(*n == named) << l) & left;
-        if named & live & !group != 0 {
+    for (group, members) in groups(here) {
+        if members & live & !group != 0 {
             return None;
         }
         lanes(group).for_each(|l| with[l] = group);
-        left &= !group;
     }
     Some(with)
 }

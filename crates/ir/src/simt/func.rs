@@ -321,6 +321,27 @@ impl Function {
         }
     }
 
+    /// A new register.
+    pub fn register(&mut self, ty: Ty) -> Reg {
+        self.regs.push(ty);
+        Reg(self.regs.len() as u32 - 1)
+    }
+
+    /// By register: how often instructions and ends of blocks read it.
+    pub fn n_reads(&self) -> Vec<u32> {
+        let mut reads = vec![0; self.regs.len()];
+        let mut read = |v: &Val| {
+            if let Val::Reg(r) = v {
+                reads[r.idx()] += 1;
+            }
+        };
+        for block in &self.blocks {
+            block.insts.iter().flat_map(|i| &i.src).for_each(&mut read);
+            block.term.sources().iter().for_each(&mut read);
+        }
+        reads
+    }
+
     /// The blocks of an ordered function that a block behind them, or they themselves, lead back to: where its loops begin. Some come more than once.
     pub fn led_back_to(&self) -> impl Iterator<Item = BlockId> + '_ {
         let blocks = self.blocks.iter().enumerate();

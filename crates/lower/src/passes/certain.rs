@@ -27,7 +27,7 @@ const MOST_WALKS: usize = 12;
 /// Puts such branches into an ordered function. Returns whether there were any; new blocks are at the end: order them.
 pub fn ask_once(f: &mut Function, shape: &LaunchShape) -> bool {
     let preds = Edges::into_blocks(f);
-    let candidates: Vec<(usize, usize)> =
+    let mut candidates: Vec<(usize, usize)> =
         (0..f.blocks.len()).filter_map(|b| Some((b, guarded(f, &preds, b)?))).collect();
     if candidates.is_empty() {
         return false;
@@ -36,12 +36,12 @@ pub fn ask_once(f: &mut Function, shape: &LaunchShape) -> bool {
     let loops = Loops::of(f, &preds, &doms);
     let mut is_in_loop = vec![false; f.blocks.len()];
     loops.loops.iter().flat_map(|l| &l.blocks).for_each(|b| is_in_loop[*b] = true);
-    let candidates: Vec<_> = candidates.into_iter().filter(|(b, _)| is_in_loop[*b]).collect();
+    candidates.retain(|(b, _)| is_in_loop[*b]);
     if candidates.is_empty() {
         return false;
     }
     let Some(mut maker) = Maker::of(f, shape) else { return false };
-    let reads = reads(f);
+    let reads = f.n_reads();
     let mut asked: Vec<[usize; 3]> = Vec::new();
     for (b, s) in candidates {
         let Term::Branch { cond: Val::Reg(cond), then, .. } = f.blocks[b].term else { continue };
@@ -67,7 +67,7 @@ pub fn ask_once(f: &mut Function, shape: &LaunchShape) -> bool {
 
 /// Moves what is wanted only where the guard is asked there: what it asks, and what the guarded block writes anew. `asked`: blocks, the copies of what they guard, and those that ask.
 fn sink(f: &mut Function, asked: &[[usize; 3]]) {
-    let reads = reads(f);
+    let reads = f.n_reads();
     for &[b, copy, rest] in asked {
         let writes_anew = |r: Reg| {
             let at = f.blocks[copy].insts.iter().position(|i| i.dst.contains(&r));
@@ -78,9 +78,7 @@ fn sink(f: &mut Function, asked: &[[usize; 3]]) {
             f.blocks[copy].insts.iter().flat_map(|i| &i.dst).copied().filter(|r| writes_anew(*r)).collect();
         let mut insts = std::mem::take(&mut f.blocks[b].insts);
         let mut moved: Vec<Inst> = Vec::new();
-        let mut i = insts.len();
-        while i > 0 {
-            i -= 1;
+        for i in (0..insts.len()).rev() {
             let (inst, behind) = (&insts[i], &insts[i + 1..]);
             let &[d] = &inst.dst[..] else { continue };
             let reads_it = |v: &&Val| **v == Val::Reg(d);
@@ -122,21 +120,6 @@ fn guarded(f: &Function, preds: &Edges, b: usize) -> Option<usize> {
     [(then, otherwise), (otherwise, then)].into_iter().find(|(s, meet)| fits(*s, *meet)).map(|(s, _)| s.idx())
 }
 
-/// How often each register is read.
-fn reads(f: &Function) -> Vec<u32> {
-    let mut reads = vec![0; f.regs.len()];
-    let mut read = |v: &Val| {
-        if let Val::Reg(r) = v {
-            reads[r.idx()] += 1;
-        }
-    };
-    for block in &f.blocks {
-        block.insts.iter().flat_map(|i| &i.src).for_each(&mut read);
-        block.term.sources().iter().for_each(&mut read);
-    }
-    reads
-}
-
 /// A copy of a block, in which what is made and read there alone has other names. `is_made_once` and `reads` are of registers of the function as it was.
 fn copied(f: &mut Function, s: usize, is_made_once: impl Fn(Reg) -> bool, reads: &[u32]) -> Block {
     let mut copy = f.blocks[s].clone();
@@ -145,8 +128,7 @@ fn copied(f: &mut Function, s: usize, is_made_once: impl Fn(Reg) -> bool, reads:
     let own = own.into_iter().filter(|r| is_made_once(*r) && reads[r.idx()] as usize == n_reads(*r));
     let mut names: FastMap<Reg, Reg> = FastMap::default();
     for r in own.collect::<Vec<_>>() {
-        names.insert(r, Reg(f.regs.len() as u32));
-        f.regs.push(f.regs[r.idx()]);
+        names.insert(r, f.register(f.regs[r.idx()]));
     }
     for i in &mut copy.insts {
         i.dst.iter_mut().for_each(|d| *d = names.get(d).copied().unwrap_or(*d));
@@ -301,29 +283,19 @@ impl<'s> Maker<'s> {
         }
         let low = src.map(|v| self.lowest(f, v));
         let mut high = low;
-        let mut all: Option<Val> = None;
-        for k in 0..2 {
-            if apart[k] == 0 {
-                continue;
-            }
+        let mut all: Vec<Val> = Vec::new();
+        for k in (0..2).filter(|k| apart[*k] > 0) {
             high[k] = self.make(f, at, Pure::Add(int.ty), &[low[k], Val::Imm(apart[k], int.ty)], int.ty);
-            let rises = self.make(f, at, Pure::ICmp(Cmp::Le, int), &[low[k], high[k]], Ty::P);
-            all = Some(match all {
-                Some(p) => self.make(f, at, Pure::And(Ty::P), &[p, rises], Ty::P),
-                None => rises,
-            });
+            all.push(self.make(f, at, Pure::ICmp(Cmp::Le, int), &[low[k], high[k]], Ty::P));
         }
         let src = match cmp {
             Cmp::Lt | Cmp::Le => [high[0], low[1]],
             Cmp::Gt | Cmp::Ge => [low[0], high[1]],
-            Cmp::Eq | Cmp::Ne if all.is_none() => low,
+            Cmp::Eq | Cmp::Ne if all.is_empty() => low,
             _ => return None,
         };
-        let holds = self.make(f, at, Pure::ICmp(cmp, int), &src, Ty::P);
-        Some(match all {
-            Some(p) => self.make(f, at, Pure::And(Ty::P), &[p, holds], Ty::P),
-            None => holds,
-        })
+        all.push(self.make(f, at, Pure::ICmp(cmp, int), &src, Ty::P));
+        all.into_iter().reduce(|a, b| self.make(f, at, Pure::And(Ty::P), &[a, b], Ty::P))
     }
 
     /// The value of thread zero, beside which the thread's own one lies.
@@ -335,8 +307,7 @@ impl<'s> Maker<'s> {
         if let Some(low) = self.lowest.get(&r) {
             return Val::Reg(*low);
         }
-        let low = Reg(f.regs.len() as u32);
-        f.regs.push(f.regs[r.idx()]);
+        let low = f.register(f.regs[r.idx()]);
         self.lowest.insert(r, low);
         for (b, i) in self.of[r.idx()].clone() {
             let inst = f.blocks[b].insts[i].clone();
@@ -358,8 +329,7 @@ impl<'s> Maker<'s> {
     }
 
     fn make(&mut self, f: &mut Function, (b, i): (usize, usize), op: Pure, src: &[Val], ty: Ty) -> Val {
-        let d = Reg(f.regs.len() as u32);
-        f.regs.push(ty);
+        let d = f.register(ty);
         let span = f.blocks[b].insts[i].span;
         let inst = Inst { op: Op::Pure(op), dst: smallvec![d], src: src.into(), guarded: false, span };
         self.made.push((b, i, inst));

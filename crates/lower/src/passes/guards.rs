@@ -22,8 +22,8 @@ const MOST_MAKERS: usize = 64;
 
 /// Makes stores under predicates of an ordered function. Returns whether there were any; blocks that nobody reaches are left.
 pub fn predicate_stores(f: &mut Function) -> bool {
-    let sides: Vec<(usize, Vec<usize>, BlockId)> = candidates(f);
-    if sides.is_empty() {
+    let found = candidates(f);
+    if found.is_empty() {
         return false;
     }
     let preds = Edges::into_blocks(f);
@@ -31,7 +31,7 @@ pub fn predicate_stores(f: &mut Function) -> bool {
     let values = Values::of(f, &doms);
     let made = definitions(f);
     let mut any = false;
-    for (b, sides, meet) in sides {
+    for (b, sides, meet) in found {
         let Term::Branch { cond, then, .. } = f.blocks[b].term else { continue };
         let is_alone = |s: &usize| preds.of_node(*s).len() == 1;
         if !sides.iter().all(is_alone) || !values.is_fixed(cond) || !part_by_data(f, &made, cond) {
@@ -44,8 +44,7 @@ pub fn predicate_stores(f: &mut Function) -> bool {
         for s in sides {
             let mut guard = cond;
             if s != then.idx() {
-                let not = Reg(f.regs.len() as u32);
-                f.regs.push(Ty::P);
+                let not = f.register(Ty::P);
                 let span = f.blocks[b].term_span;
                 let op = Op::Pure(Pure::Not(Ty::P));
                 f.blocks[b].insts.push(Inst { op, dst: smallvec![not], src: smallvec![cond], guarded: false, span });

@@ -112,14 +112,7 @@ impl Emit<'_> {
             End::Back(from, to) => self.go_on_in_gang(ways, gang, from, to),
             End::Branch(from, cond, then, otherwise) => {
                 let no = self.a.label();
-                match (self.in_flags.take(), self.src(cond).at) {
-                    (Some((_, unless)), _) => self.a.jump(unless, no),
-                    (None, At::Words(_, at)) => {
-                        self.a.imm(Code::Cmp_rm32_imm32, ctx(at), 0);
-                        self.a.jump(Code::Je_rel32_64, no);
-                    }
-                    (None, other) => panic!("{other:?} as a branch of b{from}"),
-                }
+                self.jump_unless(cond, from, no);
                 self.count_way_of_gang(true, gang.warps);
                 self.go_on_in_gang(ways, gang, from, then);
                 self.a.bind(no);
@@ -195,7 +188,6 @@ impl Emit<'_> {
                 let is_common = inst.dst.iter().any(is_one) || is_asked && !inst.dst.is_empty();
                 // A warp stores what it has made before the next one makes it: stores in a row behind all loads of a gang take longer.
                 let store = self.stored_next(gang, (k, i)).filter(|_| !is_common);
-                let store = store.map(|(k, i)| (gang.blocks[k].0, i));
                 // What is to be known of their accesses is the same for all warps.
                 let mut accesses: [Option<GangAccess>; 2] = [None, None];
                 for m in members.clone().filter(|m| !is_common || *m == 0) {

@@ -2,12 +2,12 @@
 
 use std::mem::offset_of;
 
+use handloom_ir::simt::Val;
 use handloom_plan::abi::WarpCtx;
 use iced_x86::Code;
 
-use super::GangAccess;
 use super::way::Gang;
-use crate::access::{Access, Limits};
+use crate::access::Access;
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::flow::Way;
@@ -15,7 +15,8 @@ use crate::turns::code as turns;
 use crate::values::At;
 
 impl Emit<'_> {
-    /// Tests all that the head could not decide about, for all warps.
+    /// Tests all that the head could not decide about, for all warps. Of addresses at even distances those of the first two and of the last one say enough: the others lie between, and are aligned as
+    /// these are.
     pub(super) fn test_gang(&mut self, gang: &Gang, refused: Label) {
         let f = self.f;
         for &(b, i) in &gang.tests {
@@ -25,26 +26,21 @@ impl Emit<'_> {
                 self.a.jump(Code::Jmp_rel32_64, refused);
                 continue;
             };
-            self.test_runs(gang, &g, limits, refused);
-        }
-    }
-
-    /// Tests an access for all warps. Of addresses at even distances those of the first two and of the last one say enough: the others lie between, and are aligned as these are.
-    fn test_runs(&mut self, gang: &Gang, g: &GangAccess, limits: Limits, refused: Label) {
-        let x = Access { limits, cold: refused, is_proven: false, ..g.x };
-        let last = gang.warps - 1;
-        let is_even = self.head.as_ref().is_some_and(|h| h.goes_evenly(g.runs.address));
-        let members: Vec<usize> = (0..gang.warps).filter(|m| !is_even || [0, 1, last].contains(m)).collect();
-        let mut known = None;
-        for (lane, reach) in &g.runs.list {
-            if known.replace(*reach) != Some(*reach) {
-                self.limits_of_run(&x, *reach);
-            }
-            for &m in &members {
-                self.go_to_member(m);
-                self.lane_value(x.class.address, *lane, RAX);
-                self.add_number(RAX, x.class.offset);
-                self.test_start(&x, RAX);
+            let x = Access { limits, cold: refused, is_proven: false, ..g.x };
+            let last = gang.warps - 1;
+            let is_even = self.head.as_ref().is_some_and(|h| h.goes_evenly(g.runs.address));
+            let members: Vec<usize> = (0..gang.warps).filter(|m| !is_even || [0, 1, last].contains(m)).collect();
+            let mut known = None;
+            for (lane, reach) in &g.runs.list {
+                if known.replace(*reach) != Some(*reach) {
+                    self.limits_of_run(&x, *reach);
+                }
+                for &m in &members {
+                    self.go_to_member(m);
+                    self.lane_value(x.class.address, *lane, RAX);
+                    self.add_number(RAX, x.class.offset);
+                    self.test_start(&x, RAX);
+                }
             }
         }
     }
@@ -54,25 +50,16 @@ impl Emit<'_> {
         let Some(exit) = gang.exit_of(b) else { return };
         let (stays, leaves) = (self.a.label(), self.a.label());
         self.go_to_member(0);
-        match (self.in_flags.take(), self.src(exit.cond).at) {
-            (Some((_, unless)), _) if exit.stays_if => self.a.jump(unless, leaves),
-            (Some((_, unless)), _) => {
-                let goes = self.a.label();
-                self.a.jump(unless, goes);
-                self.a.jump(Code::Jmp_rel32_64, leaves);
-                self.a.bind(goes);
-            }
-            (None, At::Words(_, at)) => {
-                self.a.imm(Code::Cmp_rm32_imm32, ctx(at), 0);
-                self.a.jump(if exit.stays_if { Code::Je_rel32_64 } else { Code::Jne_rel32_64 }, leaves);
-            }
-            (None, other) => panic!("{other:?} as a branch of b{b}"),
-        }
-        let before = self.held();
         let live = gang.alive_after(gang.warps - 1, (number, number), true);
         self.a.begin_instruction(live);
-        self.a.jump(Code::Jmp_rel32_64, stays);
-        self.a.bind(leaves);
+        if exit.stays_if {
+            self.jump_unless(exit.cond, b, leaves);
+            self.a.jump(Code::Jmp_rel32_64, stays);
+            self.a.bind(leaves);
+        } else {
+            self.jump_unless(exit.cond, b, stays);
+        }
+        let before = self.held();
         let is_here = |r: usize| {
             let begun = gang.moves.iter().any(|m| m.1 == r && m.0 <= number);
             begun || gang.entered.iter().any(|e| e.0 == r)
@@ -87,6 +74,18 @@ impl Emit<'_> {
         self.a.bind(stays);
         self.a.end_instruction(live);
         self.hold_only(&before);
+    }
+
+    /// Jumps where the condition that a block ends with, the same in all warps, does not hold.
+    pub(super) fn jump_unless(&mut self, cond: Val, block: usize, to: Label) {
+        match (self.in_flags.take(), self.src(cond).at) {
+            (Some((_, unless)), _) => self.a.jump(unless, to),
+            (None, At::Words(_, at)) => {
+                self.a.imm(Code::Cmp_rm32_imm32, ctx(at), 0);
+                self.a.jump(Code::Je_rel32_64, to);
+            }
+            (None, other) => panic!("{other:?} as a branch of b{block}"),
+        }
     }
 
     /// The turn is settled, and the warps of the gang wait at a block, at whose start values are in their homes.

@@ -56,20 +56,17 @@ impl Lives {
 }
 
 impl Emit<'_> {
-    /// The instruction that follows one in a way, by number of its block in the way and by its own number there, if nothing is done between the two.
-    pub(super) fn next_in_way(&self, way: &Gang, (k, i): (usize, usize)) -> Option<(usize, usize)> {
+    /// The store that follows an instruction in a way, if it stores what that has made and nothing is done between the two: its block, and its number there. `k`: the number of the block in the way.
+    pub(super) fn stored_next(&self, way: &Gang, (k, i): (usize, usize)) -> Option<(usize, usize)> {
         let (b, n) = way.blocks[k];
-        if i + 1 < n {
-            return Some((k, i + 1));
-        }
-        let goes_on = way.exit_of(b).is_none() && self.plain_barrier(b).is_none();
-        way.blocks.get(k + 1).filter(|next| goes_on && next.1 > 0).map(|_| (k + 1, 0))
-    }
-
-    /// The store that follows an instruction in a way, if it stores what that has made.
-    pub(super) fn stored_next(&self, way: &Gang, at: (usize, usize)) -> Option<(usize, usize)> {
-        let inst = |(k, i): (usize, usize)| &way.insts(self.f, way.blocks[k].0)[i];
-        self.next_in_way(way, at).filter(|next| stores_result(inst(at), inst(*next)))
+        let goes_on = || way.exit_of(b).is_none() && self.plain_barrier(b).is_none();
+        let next = match way.blocks.get(k + 1) {
+            _ if i + 1 < n => (b, i + 1),
+            Some((next, 1..)) if goes_on() => (*next, 0),
+            _ => return None,
+        };
+        let inst = |(b, i): (usize, usize)| &way.insts(self.f, b)[i];
+        stores_result(inst((b, i)), inst(next)).then_some(next)
     }
 
     /// Places for so many warps, if there are enough vectors.
