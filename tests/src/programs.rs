@@ -1,6 +1,7 @@
 //! C programs on the libraries that programs of CUDA find: `libcuda.so.1` and those of the runtime API, as `ci/libraries` builds them.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -39,8 +40,21 @@ pub fn built(folder: &Path, library: &str, (name, source): (&str, &Path), option
         cc.arg("-L").arg(folder).args([&format!("-l:{library}"), "-lpthread"]);
         let done = cc.output().expect("the C compiler can be started");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        std::fs::rename(&made, &built).expect("the program can be moved");
+        moved_once(&made, &built);
         known.insert(built.clone());
     }
     built
+}
+
+/// Moves a program that was made to where it is started, unless the same lies there already: a process of another test may be running that one, and would no
+/// longer find the names and lines of its own code once another file, even with the same bytes, had its name.
+fn moved_once(made: &Path, built: &Path) {
+    let lock = File::create(built.with_extension("lock")).expect("a lock can be made");
+    lock.lock().expect("no other process moves a program meanwhile");
+    let bytes = |path| std::fs::read(path).ok();
+    if bytes(made) == bytes(built) {
+        std::fs::remove_file(made).expect("what is there twice can be removed");
+    } else {
+        std::fs::rename(made, built).expect("the program can be moved");
+    }
 }
