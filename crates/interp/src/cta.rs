@@ -256,7 +256,7 @@ impl<'m> Cta<'m> {
 
     /// The kernel stops: by the trap of a warp if there was one, which may have led to this.
     fn stop(&mut self, trap: Box<Trap>) -> Status {
-        let all_done = !self.threads.iter().any(Lane::is_ready);
+        let all_done = self.clock < self.grace && !self.threads.iter().any(Lane::is_ready);
         let trap = self.traps.report(all_done).unwrap_or(trap);
         self.trap = Some(trap.clone());
         Status::Trap(trap)
@@ -369,15 +369,12 @@ impl<'m> Cta<'m> {
         if self.threads.iter().all(Lane::is_exited) {
             return Status::Done;
         }
-        if !self.traps.is_empty() {
-            return self.stop(self.deadlock());
-        }
         let can_go_on = self.threads.iter().any(|lane| match lane.state {
             State::Yielded => true,
             State::ClusterWait { .. } => self.env.cluster_size() > 1,
             State::Ready | State::WarpSync { .. } | State::Barrier { .. } | State::Stopped | State::Exited => false,
         });
-        if !can_go_on {
+        if !can_go_on || self.clock >= self.grace {
             return self.stop(self.deadlock());
         }
         // Choice: a waiting loop that counts its turns may end by itself, so the state of threads counts as a change,
@@ -389,7 +386,13 @@ impl<'m> Cta<'m> {
         self.pace.next_round(&self.env, self.touched);
         self.still = if self.touched { 0 } else { self.still.saturating_add(1) };
         self.touched = false;
-        Status::Waiting { changed }
+        // After a trap, only who has given way may still trap too.
+        let gave_way = |lane: &Lane| matches!(lane.state, State::Yielded);
+        match (self.traps.is_empty(), changed && self.threads.iter().any(gave_way)) {
+            (true, _) => Status::Waiting { changed },
+            (false, true) => Status::Budget,
+            (false, false) => self.stop(self.deadlock()),
+        }
     }
 
     /// A number that is the same for the same state of all threads. The hasher has no seed.

@@ -236,7 +236,9 @@ pub(super) fn check(c: &mut Call<'_>) -> u64 {
             }
         }
     }
-    let mut refused = Vec::new();
+    // Of an access in parts, those of the parts before are there.
+    let mut refused = std::mem::take(&mut c.host.refused);
+    let before = refused.len();
     let mut mask = c.mask;
     for k in 0..n {
         let lane = mask.trailing_zeros() as usize & 31;
@@ -248,12 +250,11 @@ pub(super) fn check(c: &mut Call<'_>) -> u64 {
             refused.push((lane, addr, why));
         }
     }
-    if refused.is_empty() {
-        return 1;
-    }
-    let span = site.span;
-    record(c, &r, span, &refused);
-    0
+    let passes = refused.len() == before;
+    refused.sort_by_key(|(lane, _, _)| *lane);
+    record(c, &r, site.span, &refused);
+    c.host.refused = refused;
+    u64::from(passes)
 }
 
 /// Whether a range that the first lane may access is one that all lanes may: local memory is each thread's own.

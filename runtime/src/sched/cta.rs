@@ -153,6 +153,7 @@ impl CtaRun {
             memory: KernelMemory::new(view, grid, 0),
             unread: grid.unread.clone(),
             trap: None,
+            refused: Vec::new(),
             failure: None,
             base_tables: &raw const *code.tables,
             base,
@@ -379,7 +380,16 @@ impl CtaRun {
             }
             self.host().was_left = true;
             if !self.settle()? {
-                return self.end_round();
+                let turn = self.end_round()?;
+                // After a trap, only who has given way may still trap too.
+                let may_trap = || self.host_ref().warps.iter().any(|w| !w.yielded.is_empty());
+                if self.traps.is_empty() || turn == Turn::Waited || !may_trap() {
+                    return Ok(turn);
+                }
+                if self.is_stopped() {
+                    return Err(Ended::Stopped);
+                }
+                self.begin_round();
             }
         }
     }
@@ -549,10 +559,13 @@ impl CtaRun {
                 }
                 Ended::Trap(trap)
             }
-            TrapSource::Routine => match self.host().trap.take() {
-                Some(trap) => Ended::Trap(trap),
-                None => Ended::bug(format!("a routine of `{name}` failed without a trap")),
-            },
+            TrapSource::Routine => {
+                self.host().refused.clear();
+                match self.host().trap.take() {
+                    Some(trap) => Ended::Trap(trap),
+                    None => Ended::bug(format!("a routine of `{name}` failed without a trap")),
+                }
+            }
             TrapSource::Apart { lanes } => {
                 Ended::bug(format!("lanes {lanes:#x} of `{name}` went apart where code expects them together"))
             }

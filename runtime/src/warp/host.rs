@@ -31,6 +31,8 @@ pub(crate) struct CtaHost {
     pub(crate) unread: Option<Arc<[(u64, u64)]>>,
     /// The trap that a routine recorded.
     pub(crate) trap: Option<Box<Trap>>,
+    /// Lanes of the access that it is the trap of, with their addresses, as far as code has asked.
+    pub(crate) refused: Vec<(usize, u64, TrapKind)>,
     /// A fault of ours that a routine met.
     pub(crate) failure: Option<Failure>,
     /// Contexts of the entry, by warp.

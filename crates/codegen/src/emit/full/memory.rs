@@ -128,38 +128,63 @@ pub(crate) fn check_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, base: 
     if let Some(at) = verified_address(cx, mem) {
         return at;
     }
-    (0..s.groups())
+    let groups: Vec<Group> = (0..s.groups())
         .map(|g| {
             let (low, high) = s.span(g);
-            let length = high - low + mem.bytes();
-            if let Some(at) = safe_address(cx, mem, g) {
-                return (at, low);
-            }
             let lanes = s.lanes_of(g);
-            let first = if cx.ty(mem.class.address) == Ty::B64 {
-                cx.asm.moved(base[g], low + mem.class.offset)
-            } else {
-                // Addresses of 32 bits are sums of 32 bits.
-                let v = cx.asm.moved(base[g], low + mem.class.offset);
-                cx.asm.b.ins().uextend(types::I64, v)
-            };
-            let site = site_of_group(cx, mem, g);
+            Group { site: site_of_group(cx, mem, g), base: base[g], low, length: high - low + mem.bytes(), lanes }
+        })
+        .collect();
+    (0..groups.len())
+        .map(|g| {
+            let (group, rest) = (&groups[g], &groups[g + 1..]);
+            if let Some(at) = safe_address(cx, mem, g) {
+                return (at, group.low);
+            }
+            let first = first_of(cx, mem, group);
+            let mem = MemOp { site: group.site, ..*mem };
             let bad = if mem.class.is_own_by_lane(s, cx.plan.facts.local_stride) {
                 own_refused(cx, first, mem.bytes(), mem.bytes())
             } else {
-                refuse(cx, mem, first, length)
+                refuse(cx, &mem, first, group.length)
             };
-            check_range(cx, &MemOp { site, ..*mem }, s.is_even(), first, length, lanes, bad);
+            check_range(cx, &mem, s.is_even(), first, group, rest, bad);
             match shared_base {
-                Some(b) => (cx.asm.b.ins().iadd(first, b), low),
-                None => (first, low),
+                Some(b) => (cx.asm.b.ins().iadd(first, b), group.low),
+                None => (first, group.low),
             }
         })
         .collect()
 }
 
-/// Goes on only if `length` bytes from `first` may be accessed; `bad`: whether the quick test refuses them.
-fn check_range(cx: &mut Emit<'_, '_>, mem: &MemOp, even: bool, first: Value, length: i64, lanes: u32, bad: Value) {
+/// Lanes that have their addresses from one base.
+struct Group {
+    site: usize,
+    base: Value,
+    /// Bytes from the base to the lowest of them.
+    low: i64,
+    /// Bytes from there to the end of the last.
+    length: i64,
+    lanes: u32,
+}
+
+/// Address of the lowest lane of a group.
+fn first_of(cx: &mut Emit<'_, '_>, mem: &MemOp, group: &Group) -> Value {
+    let first = cx.asm.moved(group.base, group.low + mem.class.offset);
+    // Addresses of 32 bits are sums of 32 bits.
+    if cx.ty(mem.class.address) == Ty::B64 { first } else { cx.asm.b.ins().uextend(types::I64, first) }
+}
+
+/// Goes on only if the bytes of a group from `first` may be accessed; `bad`: whether the quick test refuses them. `rest`: the groups that are tested later.
+fn check_range(
+    cx: &mut Emit<'_, '_>,
+    mem: &MemOp,
+    even: bool,
+    first: Value,
+    group: &Group,
+    rest: &[Group],
+    bad: Value,
+) {
     let (cold, go) = (cx.asm.cold_block(), cx.asm.b.create_block());
     let on = cx.asm.on_line();
     cx.asm.b.ins().brif(bad, cold, &[], go, &[]);
@@ -167,9 +192,9 @@ fn check_range(cx: &mut Emit<'_, '_>, mem: &MemOp, even: bool, first: Value, len
     // In a masked copy a group is all lanes at one address; those that take part are to blame.
     let mask = match cx.copy.mask {
         Some(m) => m,
-        None => cx.asm.i32(i64::from(lanes)),
+        None => cx.asm.i32(i64::from(group.lanes)),
     };
-    let len = cx.asm.i64(length);
+    let len = cx.asm.i64(group.length);
     if !even {
         // The lanes are not told from the range: code that tests each of them finds which one it is.
         if !mem.is_shared() {
@@ -187,7 +212,16 @@ fn check_range(cx: &mut Emit<'_, '_>, mem: &MemOp, even: bool, first: Value, len
         return;
     }
     let ok = cx.asm.routine(Routine::Check, mem.site, mask, Some(first), Some(len));
-    cx.asm.return_unless(ok, go);
+    let fail = cx.asm.cold_block();
+    cx.asm.b.ins().brif(ok, go, &[], fail, &[]);
+    cx.asm.b.switch_to_block(fail);
+    // Lanes of the groups behind may stray too, and the report names them all.
+    for group in rest {
+        let (first, len) = (first_of(cx, mem, group), cx.asm.i64(group.length));
+        let mask = cx.asm.i32(i64::from(group.lanes));
+        cx.asm.routine(Routine::Check, group.site, mask, Some(first), Some(len));
+    }
+    cx.asm.leave(Stop::Trap(TrapSource::Routine));
     cx.asm.rejoin(go, on);
 }
 
