@@ -214,7 +214,9 @@ impl Emit<'_> {
         }
         gang.label = self.a.label();
         // A way may be found for several numbers of warps.
-        gang.exits.iter_mut().for_each(|x| x.label = self.a.label());
+        for exit in &mut gang.exits {
+            (exit.label, exit.refused) = (self.a.label(), self.a.label());
+        }
         if gang.comes_back() {
             gang.again = Some(self.a.label());
         }
@@ -345,7 +347,17 @@ impl Emit<'_> {
                 if !self.fits_merging(&way, inst) {
                     return None;
                 }
-                if let Some(bit) = self.fits_gang(inst)? {
+                let bit = self.fits_gang(inst)?;
+                // What the way may leave for is tested there, if its address is known.
+                let is_made_here = |r| insts[..i].iter().any(|x| x.dst.contains(&r));
+                let is_there = inst.src.first().and_then(reg).is_some_and(|r| !is_made_here(r));
+                let is_access = matches!(inst.op, Op::Load { .. } | Op::Store { .. }) && bit != Some(0);
+                if let Some(exit) = way.exits.last_mut().filter(|x| x.stay == b && is_access && is_there) {
+                    exit.tests.push(((b, i), bit));
+                    if going.is_some() || inst.guarded {
+                        return None;
+                    }
+                } else if let Some(bit) = bit {
                     way.bits |= bit;
                     if !self.fits_lanes(inst, going) {
                         return None;
@@ -410,8 +422,9 @@ impl Emit<'_> {
                             way.end = End::Branch(b, *cond, then, otherwise);
                             break;
                         }
-                        let label = self.a.label();
-                        way.exits.push(Exit { from: b, cond: *cond, stays_if: stay == then, to, label });
+                        let (label, refused) = (self.a.label(), self.a.label());
+                        let (stays_if, tests) = (stay == then, Vec::new());
+                        way.exits.push(Exit { from: b, cond: *cond, stays_if, stay, tests, to, label, refused });
                         stay
                     } else {
                         return None;

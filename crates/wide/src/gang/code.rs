@@ -8,7 +8,7 @@ use handloom_plan::abi::{CtaCtx, WarpCtx};
 use handloom_plan::access::{AccessClass, Kind};
 use iced_x86::{Code, Register};
 
-use super::way::{End, Gang};
+use super::way::{End, Exit, Gang};
 use super::{GangAccess, Team};
 use crate::access::{Access, Folded, Form, Held, Joints, Limits};
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
@@ -129,7 +129,7 @@ impl Emit<'_> {
         if !gang.tests.is_empty() {
             self.stop_before(gang, gang.start, refused);
         }
-        for (b, label) in gang.stops.iter().copied().chain(gang.exits.iter().map(|x| (x.to, x.label))) {
+        for (b, label) in gang.stops.iter().copied().chain(gang.exits.iter().flat_map(Exit::stops)) {
             self.stop_before(gang, b, label);
         }
         Ok(())

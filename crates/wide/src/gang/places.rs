@@ -4,7 +4,7 @@ use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Op, Pure, Reg, Val};
 use handloom_plan::analysis::cfg::Set;
 
-use super::way::{Alive, End, Gang, Life, VECTORS, stores_result};
+use super::way::{Alive, End, Exit, Gang, Life, VECTORS, stores_result};
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
 use crate::asked::reg;
 use crate::emit::*;
@@ -113,7 +113,8 @@ impl Emit<'_> {
                 }
             }
             // What warps that leave here need is written to its home, unless it is there. (Behind the last instruction, so that nothing takes its place over.)
-            for r in way.exit_of(b).map_or_else(Vec::new, |x| self.live_vectors(x.to)) {
+            let needed = way.exit_of(b).into_iter().flat_map(Exit::stops).flat_map(|(b, _)| self.live_vectors(b));
+            for r in needed {
                 if lives.last.contains_key(&r) || way.comes_back() && written.has(r) {
                     lives.read(r, at + 1, self.plan.facts.live.entry[first].has(r));
                 }

@@ -75,8 +75,9 @@ pub(super) struct Guarded {
     pub(super) meet: usize,
 }
 
-/// Where all warps leave a way, by a condition that is the same in all of them, for a block that no way goes through: they stop before it, and go on one by one.
-#[derive(Clone, Copy)]
+/// Where all warps leave a way, by a condition that is the same in all of them, for a block that no way goes through: they stop before it, and go on one by one. Where they would stay, but
+/// accesses of the block behind are not right, they stop before that one: in a loop the head knows them in all turns or not at all, and the condition may say that they are not done in some.
+#[derive(Clone)]
 pub(super) struct Exit {
     /// The block at whose end that is.
     pub(super) from: usize,
@@ -84,10 +85,24 @@ pub(super) struct Exit {
     pub(super) cond: Val,
     /// Whether they stay where it holds.
     pub(super) stays_if: bool,
-    /// The block that they stop before.
+    /// The block that follows if they stay.
+    pub(super) stay: usize,
+    /// Its accesses whose addresses are known before it, by block and instruction, each with the bit that says that it is right, if there is one.
+    pub(super) tests: Vec<((usize, usize), Option<u32>)>,
+    /// The block that they leave for.
     pub(super) to: usize,
-    /// The code that stops them.
+    /// The code that stops them there.
     pub(super) label: Label,
+    /// The code that stops them where they would stay.
+    pub(super) refused: Label,
+}
+
+impl Exit {
+    /// The blocks that they may stop before, each with the code that does it.
+    pub(super) fn stops(&self) -> impl Iterator<Item = (usize, Label)> {
+        let refused = (!self.tests.is_empty()).then_some((self.stay, self.refused));
+        std::iter::once((self.to, self.label)).chain(refused)
+    }
 }
 
 /// Where a way ends.
