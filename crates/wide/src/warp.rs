@@ -6,7 +6,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Addresses, Inst, MatrixOp, Op, Pure, Reg};
+use handloom_ir::simt::{Addresses, Inst, MatrixOp, Op, Pure, Reg, Val};
 use handloom_ir::types::{AtomOp, Int, ShflMode, Ty, VoteMode};
 use handloom_plan::abi::WarpCtx;
 use iced_x86::{Code, Register};
@@ -34,6 +34,9 @@ impl Emit<'_> {
         if !is_met_inline(self.plan, inst) {
             return match inst.op {
                 Op::Shfl(_) | Op::BarWarp if self.f.is_entry => self.sync_in_groups(b, inst),
+                Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect if self.f.is_entry => {
+                    self.sync_of_all(b, inst)
+                }
                 _ => self.sync_by_routine(b, inst),
             };
         }
@@ -77,18 +80,43 @@ impl Emit<'_> {
         Ok(())
     }
 
+    /// The lanes that live of those that each lane names, in vectors 4 and 5 by part. Uses vectors 2 and 6.
+    fn named_by_lanes(&mut self, members: Val) -> [Register; 2] {
+        let s = self.clean_src(members);
+        self.load32(EAX, warp(offset_of!(WarpCtx, live)));
+        self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(6), EAX);
+        [0, 1].map(|q| {
+            let (named, r) = (zmm(4 + q as u8), self.reg(&s, q, 2));
+            self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, named, r, zmm(6));
+            named
+        })
+    }
+
+    /// An op of lanes that may name different members: at once if all of them name those of the block, as lanes do that have asked who is there.
+    fn sync_of_all(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
+        let (wait, done) = (self.a.label(), self.a.label());
+        let Some(members) = inst.src.last() else { return self.sync_by_routine(b, inst) };
+        let named = self.named_by_lanes(*members);
+        self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(6), LANES);
+        self.equal(named);
+        self.lanes_found(EAX);
+        self.a.op2(Code::Cmp_r32_rm32, EAX, LANES);
+        self.a.jump(Code::Jne_rel32_64, wait);
+        self.complete(inst);
+        self.a.jump(Code::Jmp_rel32_64, done);
+        self.a.bind(wait);
+        self.sync_by_routine(b, inst)?;
+        self.a.bind(done);
+        Ok(())
+    }
+
     /// An op of lanes that name different members: at once if these are groups of lanes of the block that name each other, as tiles of a warp do.
     fn sync_in_groups(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
         let (again, wait, done) = (self.a.label(), self.a.label(), self.a.label());
         let Some(members) = inst.src.last() else { return self.sync_by_routine(b, inst) };
         let row = self.take_scratch(128);
-        let s = self.clean_src(*members);
-        self.load32(EAX, warp(offset_of!(WarpCtx, live)));
-        self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(6), EAX);
-        for q in 0..2 {
-            let (named, r) = (zmm(4 + q as u8), self.reg(&s, q, 2));
-            self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, named, r, zmm(6));
-            self.a.store(store_code(Ty::B32), ctx(row + 64 * q as u32), named, ALL);
+        for (q, named) in (0..).zip(self.named_by_lanes(*members)) {
+            self.a.store(store_code(Ty::B32), ctx(row + 64 * q), named, ALL);
         }
         self.a.op2(Code::Mov_r32_rm32, ESI, LANES);
         self.a.bind(again);

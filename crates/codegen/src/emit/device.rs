@@ -42,8 +42,17 @@ impl Asm<'_> {
         clif::MemFlagsData::new().with_notrap()
     }
 
-    pub(crate) fn load_scalar(&mut self, mem: &MemOp, base: Value, d: i32) -> Value {
+    /// A base, and bytes from it, as instructions can add them, with room for the rest of an access behind.
+    fn within_reach(&mut self, base: Value, d: i64) -> (Value, i32) {
+        match i32::try_from(d) {
+            Ok(d) if d.unsigned_abs() < 1 << 30 => (base, d),
+            _ => (self.moved(base, d), 0),
+        }
+    }
+
+    pub(crate) fn load_scalar(&mut self, mem: &MemOp, base: Value, d: i64) -> Value {
         let m = Self::device();
+        let (base, d) = self.within_reach(base, d);
         match mem.class.bits {
             8 => self.b.ins().uload8(types::I32, m, base, d),
             16 => self.b.ins().uload16(types::I32, m, base, d),
@@ -58,8 +67,9 @@ impl Asm<'_> {
     }
 
     /// The elements of one pack whose lanes are `stride` apart.
-    pub(crate) fn load_pack(&mut self, mem: &MemOp, base: Value, d: i32, stride: i64) -> Vec<Vec<Value>> {
+    pub(crate) fn load_pack(&mut self, mem: &MemOp, base: Value, from: i64, stride: i64) -> Vec<Vec<Value>> {
         let m = Self::device();
+        let (base, d) = self.within_reach(base, from);
         match (mem.class.count, mem.class.bits, stride) {
             (1, 32, 4) => vec![vec![self.b.ins().load(types::I32X4, m, base, d)]],
             (1, 64, 8) => vec![(0..2).map(|h| self.b.ins().load(types::I64X2, m, base, d + 16 * h)).collect()],
@@ -91,13 +101,10 @@ impl Asm<'_> {
                 let t = self.turn(&v, Asm::paired);
                 vec![vec![t[0], t[2]], vec![t[1], t[3]]]
             }
-            (count, ..) => (0..i32::from(count))
+            (count, ..) => (0..i64::from(count))
                 .map(|e| {
                     let lanes: Vec<Value> = (0..LANES as i64)
-                        .map(|l| {
-                            let at = d + (stride * l) as i32 + e * mem.size() as i32;
-                            self.load_scalar(mem, base, at)
-                        })
+                        .map(|l| self.load_scalar(mem, base, i64::from(d) + stride * l + e * mem.size()))
                         .collect();
                     self.gather(&lanes, mem.ty)
                 })
@@ -105,8 +112,9 @@ impl Asm<'_> {
         }
     }
 
-    pub(crate) fn store_scalar(&mut self, mem: &MemOp, v: Value, base: Value, d: i32) {
+    pub(crate) fn store_scalar(&mut self, mem: &MemOp, v: Value, base: Value, d: i64) {
         let m = Self::device();
+        let (base, d) = self.within_reach(base, d);
         match mem.class.bits {
             8 => self.b.ins().istore8(m, v, base, d),
             16 => self.b.ins().istore16(m, v, base, d),
@@ -114,8 +122,9 @@ impl Asm<'_> {
         };
     }
 
-    pub(crate) fn store_pack(&mut self, mem: &MemOp, v: &[&[Value]], base: Value, d: i32, stride: i64) {
+    pub(crate) fn store_pack(&mut self, mem: &MemOp, v: &[&[Value]], base: Value, from: i64, stride: i64) {
         let m = Self::device();
+        let (base, d) = self.within_reach(base, from);
         match (mem.class.count, mem.class.bits, stride) {
             (1, 32, 4) => {
                 self.b.ins().store(m, v[0][0], base, d);
@@ -161,8 +170,8 @@ impl Asm<'_> {
                         } else {
                             self.b.ins().extractlane(x[0], l as u8)
                         };
-                        let at = d + (stride * l as i64) as i32 + (e as i64 * mem.size()) as i32;
-                        self.store_scalar(mem, lane, base, at);
+                        let at = stride * l as i64 + e as i64 * mem.size();
+                        self.store_scalar(mem, lane, base, i64::from(d) + at);
                     }
                 }
             }

@@ -240,7 +240,7 @@ fn load_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64)
     for p in 0..PACKS {
         let key = pack_start(s, p);
         let (base, low) = at[key.0];
-        let d = (key.1 - low) as i32;
+        let d = key.1 - low;
         // Packs that read the same bytes share the load.
         let packs = match packs_read.iter().find(|(k, _)| weak && *k == key) {
             Some((_, v)) => v.clone(),
@@ -264,7 +264,7 @@ fn load_uniform(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64
         let lane = shape.first_lane(g);
         let (host, low) = at[s.group_of(lane)];
         let d = s.delta(lane) - low + element as i64 * mem.size();
-        cx.asm.load_scalar(mem, host, d as i32)
+        cx.asm.load_scalar(mem, host, d)
     };
     Rep::Affine(shape, (0..shape.groups()).map(load).collect())
 }
@@ -275,7 +275,7 @@ fn store_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64
         // Every lane writes the same place; which one wins is open. The last does.
         for (e, rep) in data.iter().enumerate() {
             let v = cx.asm.lane_of(rep, PACKS - 1, LANES - 1, mem.ty);
-            cx.asm.store_scalar(mem, v, at[0].0, (e as i64 * mem.size()) as i32);
+            cx.asm.store_scalar(mem, v, at[0].0, e as i64 * mem.size());
         }
         return vec![];
     }
@@ -283,7 +283,7 @@ fn store_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64
     for p in 0..PACKS {
         let (group, off) = pack_start(s, p);
         let (base, low) = at[group];
-        let d = (off - low) as i32;
+        let d = off - low;
         let packs: Vec<&[Value]> = rows.iter().map(|r| &r[p * n..(p + 1) * n]).collect();
         cx.asm.store_pack(mem, &packs, base, d, s.stride);
     }

@@ -156,7 +156,7 @@ fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
                     Step::Load { inst, mem, shape, at } => {
                         let (group, off) = pack_start(shape, p);
                         let (base, low) = at[group];
-                        let out = cx.asm.load_pack(mem, base, (off - low) as i32, shape.stride);
+                        let out = cx.asm.load_pack(mem, base, off - low, shape.stride);
                         for (d, v) in insts[*inst].dst.iter().zip(out) {
                             now.insert((*d, p), v);
                         }
@@ -169,7 +169,7 @@ fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
                         let packs: Vec<&[Value]> = data.iter().map(Vec::as_slice).collect();
                         let (group, off) = pack_start(shape, p);
                         let (base, low) = at[group];
-                        cx.asm.store_pack(mem, &packs, base, (off - low) as i32, shape.stride);
+                        cx.asm.store_pack(mem, &packs, base, off - low, shape.stride);
                     }
                 }
             }

@@ -54,7 +54,7 @@ pub(crate) fn access_scattered(cx: &mut Emit<'_, '_>, mem: &MemOp, inst: &Inst, 
                 if is_store && mem.class.elements >> e & 1 == 0 {
                     continue;
                 }
-                let d = (mem.class.offset + e as i64 * mem.size()) as i32;
+                let d = mem.class.offset + e as i64 * mem.size();
                 if is_store {
                     let w = width(mem.ty);
                     let v = if w == 2 {

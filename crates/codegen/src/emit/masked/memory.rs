@@ -200,12 +200,12 @@ fn pack_access(
         cx.asm.b.ins().brif(bit, on, &[], off, &args);
         cx.asm.b.switch_to_block(on);
         let (host, d) = match pack_base {
-            Some((base, stride)) => (base, (stride * l as i64) as i32),
+            Some((base, stride)) => (base, stride * l as i64),
             None => (lane_host(cx, mem, &addr, l, aty, limits, cold), 0),
         };
         let mut new = results.clone();
         for e in 0..usize::from(mem.class.count) {
-            let at = d + (e * mem.class.bits as usize / 8) as i32;
+            let at = d + e as i64 * mem.size();
             if is_store {
                 let v = cx.asm.lane(&data[e], l);
                 cx.asm.store_scalar(mem, v, host, at);
