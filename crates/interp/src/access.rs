@@ -471,17 +471,17 @@ impl<'m> Cta<'m> {
             }
             StateSpace::Generic => {
                 let atomic = request.kind == AccessKind::Atomic;
-                mem.check(addr, bytes, write)?;
+                check(request, addr, bytes, write, mem)?;
                 if !may_fall_into(request, mem.space(addr)) {
                     return Err(TrapKind::BadSpace);
                 }
-                mem.check(addr, bytes, write || atomic)?;
+                check(request, addr, bytes, write || atomic, mem)?;
                 // Local memory is each thread's own.
                 let foreign = mem.space(addr) == StateSpace::Local && !self.is_own(t, addr, bytes);
                 if foreign { Err(TrapKind::OutOfBounds) } else { Ok(addr) }
             }
             StateSpace::Global => {
-                mem.check(addr, bytes, write || request.kind == AccessKind::Atomic)?;
+                check(request, addr, bytes, write || request.kind == AccessKind::Atomic, mem)?;
                 // Choice: `.global` with an address of another space is undefined; it is told like a generic address there.
                 if mem.space(addr) == StateSpace::Global { Ok(addr) } else { Err(TrapKind::BadSpace) }
             }
@@ -521,6 +521,18 @@ impl<'m> Cta<'m> {
             StateSpace::Generic => true,
             StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => false,
         }
+    }
+}
+
+/// Whether memory allows a part of an access, which may be a word that ends behind an object.
+fn check(request: &Request, addr: u64, bytes: u32, write: bool, mem: &dyn Memory) -> Result<(), Denied> {
+    match mem.check(addr, bytes, write) {
+        Err(Denied::OutOfBounds)
+            if request.kind.may_end_behind(request.order, bytes) && mem.space(addr) == StateSpace::Global =>
+        {
+            mem.check(addr, 1, write)
+        }
+        known => known,
     }
 }
 

@@ -53,7 +53,7 @@ impl Answer {
 /// Memory by generic address, and the services of a device that a kernel can ask for.
 ///
 /// The interpreter calls [`check`](Memory::check) before each [`read`](Memory::read) and [`write`](Memory::write); a
-/// range that passed is not checked again. Accesses that name `.shared` or `.local` are checked against the windows of
+/// range that passed is not checked again. A strong access of a word of four bytes may have had its first byte checked alone. Accesses that name `.shared` or `.local` are checked against the windows of
 /// the cta and the thread instead; a generic address into them comes here, and so `check` must know the ends of both.
 pub trait Memory {
     /// Whether all of `addr .. addr + bytes` may be read, or written.

@@ -37,7 +37,7 @@ traps! {
     Breakpoint "breakpoint" "the `brkpt` instruction with no debugger attached"
 }
 
-use crate::types::StateSpace;
+use crate::types::{Order, StateSpace};
 use handloom_diag::{DriverError, Span};
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,19 @@ pub enum AccessKind {
     Write,
     /// An atomic.
     Atomic,
+}
+
+impl AccessKind {
+    /// Whether an access of some bytes, which is aligned, may end behind the object of global memory that it begins in: a strong read or an atomic of a word of four bytes. Programs have no
+    /// other way to change a byte or two of them at once (`cuda::atomic_ref<char>` reads and swaps the word around them), and on a GPU the rest of the word is there.
+    pub fn may_end_behind(self, order: Order, bytes: u32) -> bool {
+        let takes_words = match self {
+            AccessKind::Read => order.is_strong() && order != Order::Mmio,
+            AccessKind::Write => false,
+            AccessKind::Atomic => true,
+        };
+        takes_words && bytes == 4
+    }
 }
 
 /// Shared memory of a cta, or local memory of a thread.

@@ -110,6 +110,16 @@ pub(super) fn part(
     addr: u64,
     bytes: u64,
 ) -> Result<(u64, Hit), TrapKind> {
+    let whole = within(host, r, thread, addr, bytes);
+    if whole == Err(TrapKind::OutOfBounds) && r.kind.may_end_behind(r.order, bytes as u32) {
+        return within(host, r, thread, addr, 1)
+            .and_then(|(at, hit)| if is_global(hit.kind) { Ok((at, hit)) } else { Err(TrapKind::OutOfBounds) });
+    }
+    whole
+}
+
+/// The same of bytes that must all lie in one object.
+fn within(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> Result<(u64, Hit), TrapKind> {
     let env = &host.env;
     let own = Own { base: env.local_base(thread), size: env.local_size };
     let view = host.memory.view.get_mut();
