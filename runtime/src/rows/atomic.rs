@@ -13,19 +13,37 @@ use crate::memory::access;
 /// Does the op for each lane of the call; `hosts` holds checked host addresses.
 pub(super) fn atomics(c: &mut Call<'_>, a: AtomAccess, hosts: &[u64; 32]) {
     let site = &c.tables.mems[c.site];
-    if matches!(site.op, Op::Red { .. }) && a.count == 1 && is_one_place(c.mask, hosts) {
-        if fold(c, a, hosts) {
-            c.touched();
+    let is_red = matches!(site.op, Op::Red { .. });
+    if a.count == 1
+        && a.ty != ScalarType::B128
+        && let Some(at) = one_place(c.mask, hosts)
+    {
+        let space = space_of(c, a, at);
+        if is_red || is_private(space) {
+            let changed = if is_red { fold(c, a, at, space) } else { in_turn(c, a, at, space) };
+            if changed {
+                c.touched();
+            }
+            return;
         }
-        return;
     }
     for lane in lanes(c.mask) {
-        let space = match a.space {
-            StateSpace::Generic => c.host.memory.view.get_mut().state_space(hosts[lane]),
-            other => other,
-        };
+        let space = space_of(c, a, hosts[lane]);
         of_lane(c, a, lane, hosts[lane], space, |_, _, _| {});
     }
+}
+
+/// The space that an atomic falls into at a checked host address.
+fn space_of(c: &mut Call<'_>, a: AtomAccess, host: u64) -> StateSpace {
+    match a.space {
+        StateSpace::Generic => c.host.memory.view.get_mut().state_space(host),
+        other => other,
+    }
+}
+
+/// Whether memory of a space belongs to this host thread.
+fn is_private(space: StateSpace) -> bool {
+    matches!(space, StateSpace::Shared | StateSpace::SharedCluster)
 }
 
 /// Does the op for one lane at a checked host address in a space. `tell` is told of each element: its place, the old value, and whether it is a `cas` that
@@ -40,7 +58,7 @@ pub(super) fn of_lane(
 ) {
     let site = &c.tables.mems[c.site];
     let element = a.ty.bytes();
-    let private = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
+    let private = is_private(space);
     let word = |k: usize| site.src.get(k).map_or(0, |s| c.ctx.read(*s, lane));
     let mut changed = false;
     if a.ty == ScalarType::B128 {
@@ -70,27 +88,46 @@ pub(super) fn of_lane(
     }
 }
 
-/// Whether all lanes, of which there is one, name the same address.
-fn is_one_place(mask: u32, hosts: &[u64; 32]) -> bool {
+/// The address that all lanes name, if it is one.
+fn one_place(mask: u32, hosts: &[u64; 32]) -> Option<u64> {
     let mut all = lanes(mask).map(|l| hosts[l]);
-    all.next().is_some_and(|first| all.all(|at| at == first))
+    all.next().filter(|first| all.all(|at| at == *first))
+}
+
+/// An op of all lanes on one element of shared memory, one after the other. Says whether one of them changed it.
+fn in_turn(c: &mut Call<'_>, a: AtomAccess, at: u64, space: StateSpace) -> bool {
+    let site = &c.tables.mems[c.site];
+    let (ftz, bytes) = (flushes(a.ty, space), a.ty.bytes());
+    let mut words = [[0; 32]; 2];
+    words.iter_mut().zip(&site.src).for_each(|(row, s)| c.ctx.read_row(*s, c.mask, row));
+    // SAFETY: the caller checked the element, aligned and writable; the memory is this thread's.
+    let mut now = unsafe { access::load(at, bytes) };
+    let (mut olds, mut changed) = ([0; 32], false);
+    for l in lanes(c.mask) {
+        let y = if a.op == AtomOp::Cas { words[1][l] } else { 0 };
+        let new = atom_value(a.op, a.ty, ftz, now, words[0][l], y);
+        olds[l] = now;
+        changed |= new != now;
+        now = new;
+    }
+    // SAFETY: as above.
+    unsafe { access::store(at, bytes, now) }
+    if let Some(d) = site.dst.first() {
+        c.ctx.write_row(*d, c.mask, &olds);
+    }
+    changed
 }
 
 /// A reduction of all lanes on one element: one read and one write for all, the values in the order of lanes, so that sums of floats repeat. Says
 /// whether the element changed.
-fn fold(c: &mut Call<'_>, a: AtomAccess, hosts: &[u64; 32]) -> bool {
+fn fold(c: &mut Call<'_>, a: AtomAccess, at: u64, space: StateSpace) -> bool {
     let site = &c.tables.mems[c.site];
-    let Some(at) = lanes(c.mask).next().map(|l| hosts[l]) else { return false };
-    let space = match a.space {
-        StateSpace::Generic => c.host.memory.view.get_mut().state_space(at),
-        other => other,
-    };
     let ftz = flushes(a.ty, space);
     let mut values = [0; 32];
     lanes(c.mask).for_each(|l| values[l] = site.src.first().map_or(0, |s| c.ctx.read(*s, l)));
     let all = |old: u64| lanes(c.mask).fold(old, |v, l| atom_value(a.op, a.ty, ftz, v, values[l], 0));
     let bytes = a.ty.bytes();
-    if matches!(space, StateSpace::Shared | StateSpace::SharedCluster) {
+    if is_private(space) {
         // SAFETY: the caller checked the element, aligned and writable; the memory is this thread's.
         let old = unsafe { access::load(at, bytes) };
         let new = all(old);

@@ -88,11 +88,21 @@ fn by_lane(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
     let mut hosts = [0_u64; 32];
     let mut refused: Vec<(usize, u64, TrapKind)> = Vec::new();
     let mut found = None;
+    let mut row = [0_u64; 32];
+    c.ctx.read_row(site.addr, c.mask, &mut row);
+    let (mut last, mut at_last) = (None, 0);
     for lane in lanes(c.mask) {
-        let addr = wrap(site.addr, c.ctx.read(site.addr, lane).wrapping_add_signed(r.offset));
+        let addr = wrap(site.addr, row[lane].wrapping_add_signed(r.offset));
+        // What one lane may do at an address another may do too, but for local memory.
+        if last == Some(addr)
+            && let Some(Hit { kind: AllocKind::Shared, .. }) = found
+        {
+            hosts[lane] = at_last;
+            continue;
+        }
         match locate(c.host, r, CtaHost::thread(header, lane), addr) {
             Ok((at, hit)) => {
-                hosts[lane] = at;
+                (hosts[lane], at_last, last) = (at, at, Some(addr));
                 found = Some(hit);
             }
             Err(why) => refused.push((lane, addr, why)),

@@ -7,6 +7,7 @@
 //! Invariants: while code runs, no reference into the context block, the contexts or the host state is held; lanes stand in exactly one
 //! place: pending in a context, in one of the lists of the host state, or ended.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,9 @@ const GRACE: Duration = Duration::from_millis(400);
 /// Rounds in which lanes that give way do so to other warps and ctas only. Lanes of their own warp that stand farther on wait for them, since
 /// they mostly wait to go on together; but they may also be the ones who hold a lock.
 const HOLD: u32 = 16;
+
+/// The same where something changes in each round.
+const HOLD_IN_ALL: u32 = 64;
 
 /// A cta in flight, or at rest between two of them.
 #[derive(Debug)]
@@ -398,7 +402,9 @@ impl CtaRun {
     fn begin_round(&mut self) {
         let changed = std::mem::take(&mut self.ctx().dirty) != 0;
         if changed {
-            self.host().warps.iter_mut().for_each(|w| w.held = 0);
+            // A loop that looks at the time changes something in each round.
+            let may_hold = |w: &&mut WarpHost| w.held_in_all < HOLD_IN_ALL;
+            self.host().warps.iter_mut().filter(may_hold).for_each(|w| w.held = 0);
         }
         self.holds = false;
         if !self.fresh {
@@ -487,12 +493,21 @@ impl CtaRun {
         let passes = passes || host.told.is_some();
         let warp = &mut host.warps[w as usize];
         if reason != Reason::Yield {
-            warp.held = 0;
+            (warp.held, warp.held_in_all) = (0, 0);
         }
-        if ctx.settle() && reason == Reason::Yield && warp.held < HOLD && !passes {
-            warp.held += 1;
-            self.holds = true;
-            ctx.update(|h| h.state = ctx.tables().skip());
+        if !ctx.settle() || reason != Reason::Yield || passes {
+            return;
+        }
+        let most = HOLD >> warp.in_vain.min(HOLD.ilog2() + 1);
+        match warp.held.cmp(&most) {
+            Ordering::Less => {
+                (warp.held, warp.held_in_all) = (warp.held + 1, warp.held_in_all + 1);
+                self.holds = true;
+                ctx.update(|h| h.state = ctx.tables().skip());
+            }
+            // Lanes of this warp go on although others wait: it may be for them.
+            Ordering::Equal => (warp.in_vain, warp.held) = (warp.in_vain + 1, HOLD + 1),
+            Ordering::Greater => {}
         }
     }
 

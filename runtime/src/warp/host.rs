@@ -66,8 +66,12 @@ pub(crate) struct WarpHost {
     pub(crate) parked: Vec<Parked>,
     /// Lanes that gave way, until the round is over.
     pub(crate) yielded: Vec<Yielded>,
-    /// Rounds in which lanes gave way to nobody of their own warp.
+    /// Rounds in which lanes gave way to nobody of their own warp, since something changed.
     pub(crate) held: u32,
+    /// The same since code has stopped for something else.
+    pub(crate) held_in_all: u32,
+    /// How often that ended because no more rounds were granted, which are half as many the next time.
+    pub(crate) in_vain: u32,
     /// Calls in progress, callers before callees.
     pub(crate) calls: Vec<Activation>,
     /// By function: contexts of finished calls, for the next ones.
@@ -85,7 +89,7 @@ pub(crate) struct WarpHost {
 impl WarpHost {
     /// As for a cta that has not run. The lists are empty when a cta has ended.
     pub(crate) fn reset(&mut self) {
-        self.held = 0;
+        (self.held, self.held_in_all, self.in_vain) = (0, 0, 0);
         self.known_live = 0;
         self.retired = false;
         self.cluster_phase = [None; 32];
