@@ -12,7 +12,7 @@ use handloom_plan::abi::WarpCtx;
 use iced_x86::{Code, Register};
 
 use crate::alloc::n_parts;
-use crate::asm::{Mem, Out};
+use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
 use crate::table::constant;
 use crate::table::is_met_inline;
@@ -73,6 +73,11 @@ impl Emit<'_> {
         self.a.jump(Code::Jne_rel32_64, wait);
         self.a.bind_if_wanted(all);
         self.complete(inst);
+        self.else_by_routine(b, inst, wait, done)
+    }
+
+    /// Behind an op that is done at once: what waits goes to the routine.
+    fn else_by_routine(&mut self, b: usize, inst: &Inst, wait: Label, done: Label) -> Result<(), Refusal> {
         self.a.jump(Code::Jmp_rel32_64, done);
         self.a.bind(wait);
         self.sync_by_routine(b, inst)?;
@@ -103,11 +108,7 @@ impl Emit<'_> {
         self.a.op2(Code::Cmp_r32_rm32, EAX, LANES);
         self.a.jump(Code::Jne_rel32_64, wait);
         self.complete(inst);
-        self.a.jump(Code::Jmp_rel32_64, done);
-        self.a.bind(wait);
-        self.sync_by_routine(b, inst)?;
-        self.a.bind(done);
-        Ok(())
+        self.else_by_routine(b, inst, wait, done)
     }
 
     /// An op of lanes that name different members: at once if these are groups of lanes of the block that name each other, as tiles of a warp do.
@@ -138,11 +139,7 @@ impl Emit<'_> {
         if let Op::Shfl(mode) = inst.op {
             self.shuffle(inst, mode, Some(row));
         }
-        self.a.jump(Code::Jmp_rel32_64, done);
-        self.a.bind(wait);
-        self.sync_by_routine(b, inst)?;
-        self.a.bind(done);
-        Ok(())
+        self.else_by_routine(b, inst, wait, done)
     }
 
     /// The op for the lanes of the block.
