@@ -56,6 +56,7 @@ impl AccessKind {
     /// Whether an access of some bytes, which is aligned, may end behind the object of global memory that it begins in: a strong read or an atomic of a word of four bytes. Programs have no
     /// other way to change a byte or two of them at once (`cuda::atomic_ref<char>` reads and swaps the word around them), and on a GPU the rest of the word is there.
     pub fn may_end_behind(self, order: Order, bytes: u32) -> bool {
+        // Choice: what lies behind an object is undefined; here it is the rest of its last word.
         let takes_words = match self {
             AccessKind::Read => order.is_strong() && order != Order::Mmio,
             AccessKind::Write => false,
