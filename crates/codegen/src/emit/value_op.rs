@@ -219,8 +219,15 @@ fn test_wrap(cx: &mut Emit<'_, '_>, v: &(Shape, Vec<Value>), signed: bool) {
         }
         let bottom = if signed { i64::from(i32::MIN) } else { 0 };
         let start = cx.asm.b.ins().iadd_imm_s(v.1[g], low - bottom);
-        let last = i64::from(u32::MAX) - (high - low);
-        let bad = cx.asm.b.ins().icmp_imm_s(IntCC::UnsignedGreaterThan, start, i64::from(last as u32 as i32));
+        let by = high.checked_sub(low).and_then(|by| u32::try_from(by).ok());
+        let bad = match by {
+            Some(by) => {
+                let last = u32::MAX - by;
+                cx.asm.b.ins().icmp_imm_s(IntCC::UnsignedGreaterThan, start, i64::from(last as i32))
+            }
+            // Lanes so far apart pass the end of the numbers wherever they start.
+            None => cx.asm.b.ins().iconst(types::I8, 1),
+        };
         let (cold, go) = (cx.asm.cold_block(), cx.asm.b.create_block());
         let on = cx.asm.on_line();
         cx.asm.b.ins().brif(bad, cold, &[], go, &[]);

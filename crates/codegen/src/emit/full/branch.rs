@@ -111,6 +111,9 @@ impl Asm<'_> {
         let mut out = Vec::new();
         for g in 0..affine.0.groups() {
             let (low, high) = affine.0.span(g);
+            // Lanes so far apart pass the end of the numbers more than once, and the ends say nothing.
+            let most = if c.int.ty == Ty::B32 { i64::from(u32::MAX) } else { i64::MAX };
+            high.checked_sub(low).filter(|by| *by <= most)?;
             let first = self.plus(affine.1[g], low, c.int.ty);
             let last = self.plus(affine.1[g], high, c.int.ty);
             let test = |e: &mut Self, x: Value| {
