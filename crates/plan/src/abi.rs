@@ -330,7 +330,7 @@ pub struct EvalSite {
 pub struct MemSite {
     /// The op: a load, store, atomic or reduction, a transfer, or another that [`Routine::Memory`] does.
     pub op: handloom_ir::simt::Op,
-    /// Address (without the op's offset).
+    /// Address (without the op's offset). Of a site whose addresses are handed to [`Routine::Check`] only its width counts.
     pub addr: Loc,
     /// Operands: stored values, or operands of the atomic.
     pub src: Vec<Loc>,

@@ -10,6 +10,7 @@ use handloom_ir::types::{Order, StateSpace};
 use handloom_plan::abi::{MemSite, SiteCache};
 
 use super::Call;
+use super::memory::wrap;
 use crate::memory::{AllocKind, Hit, Own};
 use crate::warp::host::CtaHost;
 
@@ -255,7 +256,7 @@ pub(super) fn check(c: &mut Call<'_>) -> u64 {
         mask &= mask.wrapping_sub(1);
         // At uneven distances, the nearest place that an access can have.
         let at = if is_even { k * step } else { k * span / (n - 1) / bytes * bytes };
-        let addr = x.wrapping_add(at);
+        let addr = wrap(site.addr, x.wrapping_add(at));
         if let Err(why) = locate(c.host, &r, CtaHost::thread(&warp, lane), addr) {
             refused.push((lane, addr, why));
         }

@@ -29,8 +29,12 @@ pub(crate) fn mem_op_of(cx: &mut Emit<'_, '_>, inst: &Inst, class: AccessClass) 
     };
     let site = cx.code.tables.mems.len();
     let variable = cx.plan.variable(cx.copy.at);
-    let made =
-        MemSite { op: inst.op, addr: Loc::Imm(0), src: vec![], dst: vec![], span: inst.span, variable, twin: None };
+    // Where addresses are handed to routines, the place of the address only tells how wide they are.
+    let addr = match cx.ty(class.address) {
+        Ty::B64 => Loc::Imm(0),
+        ty => Loc::Linear { at: 0, stride: 0, bits: ty.bits() as u8 },
+    };
+    let made = MemSite { op: inst.op, addr, src: vec![], dst: vec![], span: inst.span, variable, twin: None };
     cx.code.tables.mems.push(made);
     MemOp { class, site, ty }
 }
