@@ -277,7 +277,8 @@ mod tests {
 
     #[test]
     fn a_note_does_not_prove_itself() {
-        let report = "trap: out of bounds\n3 |     st.u32 [%a], %b;   //~ trap out_of_bounds lanes 1-4\n  = note: lanes 1-5\n";
+        let report =
+            "trap: out of bounds\n3 |     st.u32 [%a], %b;   //~ trap out_of_bounds lanes 1-4\n  = note: lanes 1-5\n";
         assert!(tells(report, "lanes 1-5") && tells(report, "st.u32") && tells(report, ""));
         assert!(!tells(report, "lanes 1-4"));
     }

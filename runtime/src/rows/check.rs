@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use handloom_codegen::Failure;
 use handloom_diag::Span;
+use handloom_interp::atom::flushes;
 use handloom_ir::simt::{Access, AtomAccess, Op};
 use handloom_ir::trap::{AccessKind, TrapKind};
 use handloom_ir::types::{Order, StateSpace};
@@ -278,8 +279,12 @@ pub(super) fn refresh(c: &mut Call<'_>, r: &Request, hit: Hit, length: u64) {
     let align = u64::from(r.bytes.max(1));
     // The quick test of code counts from a place where an access may be; memory of the process may begin elsewhere.
     let skip = hit.base.wrapping_neg() % align;
-    // The shared memory of this CTA lies where it lies for all that the table is for.
-    let is_own_shared = r.space == StateSpace::Generic && hit.base == c.host.env.shared_base;
+    // The shared memory of this CTA lies where it lies for all that the table is for. Code does a sum that flushes in global memory alone as one of global memory.
+    let differs = match c.tables.mems[c.site].op {
+        Op::Atom { access, .. } | Op::Red { access, .. } => flushes(access.ty, StateSpace::Global),
+        _ => false,
+    };
+    let is_own_shared = r.space == StateSpace::Generic && hit.base == c.host.env.shared_base && !differs;
     let hit = Hit { base: hit.base + skip, size: hit.size.saturating_sub(skip), ..hit };
     match hit.kind {
         _ if hit.size < length => {}
