@@ -433,7 +433,7 @@ const KEPT: Kind = Kind {
 
 #[test]
 fn values_that_are_kept_are_given_registers_in_a_single_pass() {
-    let (_, says) = took_and_says(&text(&KEPT, 50));
+    let (_, says) = took_and_says(&text(&KEPT, 20));
     assert!(!says.contains("single pass"), "{says}");
     let (took, says) = took_and_says(&text(&KEPT, 4000));
     assert!(says.contains("single pass"), "{says}");
@@ -473,11 +473,29 @@ const EVERYTHING: Kind = Kind {
     tail: |_| "cvt.rzi.u32.f32 %r20,%f5; xor.b32 %r2,%r2,%r20;".into(),
 };
 
+/// The same among arithmetic of `.f64`, which is much code for each statement.
+const MUCH: Kind = Kind {
+    name: "everything among arithmetic of f64",
+    head: |n| format!(".reg .f64 %d<4>; mov.f64 %d1,0d3FF8000000000000; mov.f64 %d2,%d1; {}", (EVERYTHING.head)(n)),
+    turn: |i| {
+        let (a, b) = (1 + i % 17, 1 + i * 7 % 17);
+        format!(
+            "{} cvt.rn.f64.u32 %d0,%r{a}; fma.rn.f64 %d1,%d0,%d2,%d1; min.f64 %d2,%d1,%d0; cvt.rzi.s64.f64 %q6,%d2; cvt.u32.u64 %r20,%q6; xor.b32 %r{b},%r{b},%r20; cvt.rn.f32.f64 %f2,%d1; max.f32 %f3,%f2,%f1;",
+            (EVERYTHING.turn)(i)
+        )
+    },
+    tail: EVERYTHING.tail,
+};
+
 #[test]
 fn short_code_does_the_same() {
-    let (_, says) = took_and_says(&text(&EVERYTHING, 50));
+    let (_, says) = took_and_says(&text(&EVERYTHING, 20));
     assert!(!says.contains("short code"), "{says}");
-    let mut text = text(&EVERYTHING, 9000);
+    does_the_same_in_short_code(text(&EVERYTHING, 9000));
+    does_the_same_in_short_code(text(&MUCH, 55));
+}
+
+fn does_the_same_in_short_code(mut text: String) {
     let (_, says) = took_and_says(&text);
     assert!(says.contains("short code"), "{says}");
     // Each thread has an element of its own behind those that all read, and one for atomics of all.
@@ -507,6 +525,56 @@ fn short_code_does_the_same() {
         assert!(want.buffers[0].iter().any(|b| *b != 0));
         assert!(want.buffers == got.buffers, "{threads} threads");
     }
+}
+
+/// Code that takes over where lanes part finds registers as the code before keeps them, near the length from which code is short too: a NaN of arithmetic with any bits, and a
+/// predicate that all lanes share as a word.
+#[test]
+fn code_of_all_tiers_has_one_form() {
+    let text = |products: usize| {
+        let mut text = String::from(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n) {
+            .reg .b64 %out,%in,%x,%y,%w,%z<70>; .reg .b32 %t,%turns,%i,%n; .reg .pred %p,%above;
+            ld.param.u64 %out,[out]; ld.param.u64 %in,[in]; ld.param.u32 %n,[n]; setp.gt.u32 %above,%n,5; mov.u32 %t,%tid.x;
+            mad.wide.u32 %out,%t,16,%out; mad.wide.u32 %in,%t,8,%in; ld.global.f64 %x,[%in]; and.b32 %turns,%t,3; mov.u32 %i,0;
+            mov.b64 %y,0d4030000000000000; fma.rn.f64 %w,%y,%x,%x;\n",
+        );
+        (0..70).for_each(|i| text += &format!("ld.global.f64 %z{i},[%in+{}];\n", 8 * i));
+        text += "L: add.u32 %i,%i,1;\n";
+        (0..products).for_each(|i| text += &format!("mul.hi.u64 %z{i},%z{i},%x;\n"));
+        text += "setp.le.u32 %p,%i,%turns; @%p bra L;\n";
+        (1..70).for_each(|i| text += &format!("xor.b64 %z0,%z0,%z{i};\n"));
+        text + "selp.u64 %z1,7,0,%above; xor.b64 %z0,%z0,%z1; st.global.f64 [%out],%z0; st.global.f64 [%out+8],%w; ret; }\n"
+    };
+    const NUMBERS: [u64; 6] =
+        [0x7ff8 << 48, 1.5_f64.to_bits(), 0xfff8_0000_0000_0001, 0x7ff4_dead_beef_1234, u64::MAX >> 1, 0];
+    let numbers: Vec<u8> = (0..134).flat_map(|i| NUMBERS[i % NUMBERS.len()].to_le_bytes()).collect();
+    let mut forms = [0; 2];
+    for products in 0..30 {
+        let text = text(products);
+        forms[usize::from(took_and_says(&text).1.contains("short code"))] += 1;
+        let job = Job {
+            name: "form.ptx",
+            text: &text,
+            buffers: vec![vec![0; 16 * 64], numbers.clone()],
+            addresses: vec![],
+            launches: vec![Launch {
+                entry: "k",
+                grid: [1; 3],
+                block: [64, 1, 1],
+                shared_bytes: 0,
+                args: vec![Argument::Buffer(0, 0), Argument::Buffer(1, 0), Argument::Scalar(9)],
+                cooperative: false,
+                cluster: None,
+            }],
+            variables: vec![],
+        };
+        let run = |way: Way| job.run(way, 0).unwrap_or_else(|e| panic!("{}: {e}", way.name));
+        let (want, got) = (run(INTERP), run(JIT_EXACT));
+        assert!(want.trap.is_none() && want.buffers[0][8..16] == (u64::MAX >> 1).to_le_bytes());
+        assert!(want.buffers == got.buffers, "{products} products");
+    }
+    assert!(forms[0] > 0 && forms[1] > 0, "both forms were meant: {forms:?}");
 }
 
 #[test]

@@ -54,22 +54,23 @@ enum Allocator {
     SinglePass,
 }
 
-/// Statements of a function above which registers are given in a single pass.
-///
-/// Backtracking takes 3 to 10 us for each instruction of Cranelift IR, of which statements have 25 to 90, and more than that where many values are kept; a single
-/// pass .6 to 1. Its code takes 1.1 to 3 times as long to run: nbody and matrix products 1.1, SHA-256 1.7, Black-Scholes of f64 2.5, a loop of hashes 3. Long functions are
-/// compiled within 60 us a statement, as nearly none is by backtracking; short ones, of loops mostly, get the better code.
-const LONG: usize = 200;
+/// Instructions of Cranelift IR a statement of a long function, at most, for fast code. A single pass takes .5 to .8 us for each, and a third of that is their emission.
+/// Masked copies alone, whose value ops are a loop over packs, have a fifth to a half of what they replace: they run 3 times as fast where values do not fit into registers
+/// (`.f64`), and take 4 times as long where a function branches at every tenth statement (SHA-256, 29 instructions) or swaps words of shared memory (a bitonic sort, 33).
+const PER_STATEMENT: usize = 35;
 
 /// Values at the starts of blocks from which code is short instead, which keeps them in memory: a single pass takes some 50 ns for each. An attention of Triton, the longest
 /// kernel of the corpus, has 4,000,000.
 const AT_BLOCKS: u64 = 40_000_000;
 
 impl Allocator {
-    /// The allocator for what a plan says, which is that of its function after all that is left out and put in.
+    /// The allocator for the code of a plan.
+    ///
+    /// Backtracking takes 2 to 8 us for each instruction of Cranelift IR, of which statements have 10 to 35, and more than that where many values are kept; a single
+    /// pass .5 to .8. Its code takes 1.1 to 3 times as long to run: nbody and matrix products 1.1, SHA-256 1.7, a loop of hashes 3. Long functions are compiled within 60 us
+    /// a statement, as nearly none is by backtracking; short ones, of loops mostly, get the better code.
     fn of(plan: &Plan) -> Allocator {
-        let n_statements: usize = plan.func.blocks.iter().map(|b| b.insts.len() + 1).sum();
-        if n_statements > LONG { Allocator::SinglePass } else { Allocator::Backtracking }
+        if plan.is_long { Allocator::SinglePass } else { Allocator::Backtracking }
     }
 
     /// Cranelift's name for it.
@@ -82,22 +83,41 @@ impl Allocator {
 }
 
 /// Instructions of Cranelift IR of fast code, at most: those of full copies and of accesses that are tested and done in place. A function that has more gets
-/// [short](Plan::short) code, all of it masked copies, in which routines do accesses.
+/// [short](Plan::short) code, all of it masked copies, in which routines do most accesses.
 ///
 /// Cranelift takes 2 to 3 s for them in a single pass. A megabyte of loads at addresses that were loaded has 2,800,000, one of vectors 8,600,000, which took 8 to
 /// more than 20 s; in short code they have 600,000 to 950,000. What is emitted in vain takes half a second.
 const MOST: usize = 1_000_000;
 
-/// The plan of a function, and what was emitted by it: if it is too long, in short form.
+/// The plan of a function, and what was emitted by it.
 fn emitted(func: &Function, options: &Options) -> (Plan, (Context, Tables)) {
-    let plan = Plan::new(func, options);
     // Who is told what happens, and who counts it, is told the same by all code.
-    let as_written = options.audited || options.counted != Counting::Nothing;
-    let mut emitted = emit(&Strategy::new(&plan), if as_written { usize::MAX } else { MOST });
+    if options.audited || options.counted != Counting::Nothing {
+        let plan = Plan::new(func, options);
+        let emitted = emit(&Strategy::new(&plan), usize::MAX).expect("there is no limit");
+        return (plan, emitted);
+    }
+    // Tiers hand their registers on to each other: they agree about what is in a home, as plans of one form do. So lean code decides for all.
+    let lean = Options { masked: false, speculate: true, ..*options };
+    let decided = fitting(func, &lean);
+    if *options == lean {
+        return decided;
+    }
+    let plan = if decided.0.is_short { Plan::short(func, options) } else { Plan::new(func, options) };
+    drop(decided);
+    let emitted = emit(&Strategy::new(&plan), usize::MAX).expect("there is no limit");
+    (plan, emitted)
+}
+
+/// The plan of a function, and what was emitted by it: if it is too long, in short form.
+fn fitting(func: &Function, options: &Options) -> (Plan, (Context, Tables)) {
+    let plan = Plan::new(func, options);
+    let most = if plan.is_long { MOST.min(PER_STATEMENT * plan.n_statements()) } else { MOST };
+    let mut emitted = emit(&Strategy::new(&plan), most);
     let at_blocks = |(cx, _): &(Context, Tables)| values_at_blocks(&cx.func);
     // There are no more blocks, and no more values at an instruction, than there are instructions.
     let is_small = |(cx, _): &(Context, Tables)| (cx.func.dfg.num_insts() as u64).pow(2) < AT_BLOCKS;
-    let fits = |made: &(Context, Tables)| as_written || is_small(made) || at_blocks(made) < AT_BLOCKS;
+    let fits = |made: &(Context, Tables)| is_small(made) || at_blocks(made) < AT_BLOCKS;
     if let Some(emitted) = emitted.take_if(|made| fits(made)) {
         return (plan, emitted);
     }

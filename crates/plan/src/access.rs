@@ -66,25 +66,29 @@ pub struct AccessClass {
     pub span: Span,
 }
 
-/// Accesses of lanes anywhere that code of a function does in place, counted as they are emitted.
+/// Accesses of lanes anywhere that code of a function still does in place, counted as they are emitted.
 ///
 /// One takes as long to compile as ten statements and more: those in loops are worth it, and the first few of others. The rest go to the routine, or to code that a function has once.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct InPlace {
-    outside: u32,
-    in_loops: u32,
+    /// Outside of loops.
+    pub outside: u32,
+    /// In them.
+    pub in_loops: u32,
+}
+
+impl Default for InPlace {
+    fn default() -> InPlace {
+        InPlace { outside: 16, in_loops: 64 }
+    }
 }
 
 impl InPlace {
-    /// Outside of loops, and in them.
-    const MOST: [u32; 2] = [16, 64];
-
     /// Whether one more is done in place; it counts.
     pub fn takes(&mut self, is_in_loop: bool) -> bool {
-        let [outside, in_loops] = InPlace::MOST;
-        let (n, most) = if is_in_loop { (&mut self.in_loops, in_loops) } else { (&mut self.outside, outside) };
-        let takes = *n < most;
-        *n += u32::from(takes);
+        let left = if is_in_loop { &mut self.in_loops } else { &mut self.outside };
+        let takes = *left > 0;
+        *left -= u32::from(takes);
         takes
     }
 }

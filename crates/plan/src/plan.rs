@@ -17,6 +17,9 @@ use crate::nans::loose;
 use crate::options::Options;
 use crate::prepare::{addresses_first, single_latches, warps_apart, zero_first};
 
+/// Statements of a function, ends of blocks included, above which what its code costs to make counts as much as how fast it is, where a generator must choose.
+const LONG: usize = 150;
+
 /// What an emitter reads of a function. It changes nothing in here.
 #[derive(Debug)]
 pub struct Plan {
@@ -40,8 +43,10 @@ pub struct Plan {
     pub sites: Sites,
     /// By block and instruction: the variable that an address is made from, where an audit is told.
     pub traces: Vec<Vec<Trace>>,
-    /// Code is short rather than fast: every block is executed in part, and routines do accesses.
+    /// Code is short rather than fast: every block is executed in part, and routines do all accesses but a few.
     pub is_short: bool,
+    /// The function has many statements.
+    pub is_long: bool,
 }
 
 /// The frame of a thread.
@@ -107,12 +112,18 @@ impl Plan {
             tells_dirty: f.blocks.iter().any(|b| matches!(b.term, Term::Yield { .. })),
             sites: Sites::of(&f),
             traces: if options.audited { traces_of_addresses(&f) } else { Vec::new() },
+            is_long: n_statements(&f) > LONG,
             def_count,
             facts,
             func: f,
             options: *options,
             is_short,
         }
+    }
+
+    /// Statements, ends of blocks included, after all that is left out and put in.
+    pub fn n_statements(&self) -> usize {
+        n_statements(&self.func)
     }
 
     /// The instruction that makes a register, if one does: nobody reads it before.
@@ -204,6 +215,10 @@ impl Plan {
         };
         SyncSite { op: inst.op, next: next.0, span: inst.span, full: None, masked: None }
     }
+}
+
+fn n_statements(f: &Function) -> usize {
+    f.blocks.iter().map(|b| b.insts.len() + 1).sum()
 }
 
 /// Where each register with one definition gets it.

@@ -20,18 +20,28 @@ pub struct ValueOp {
     pub takes_odd_nans: bool,
     /// The NaNs of its result are made canonical after it, as those of this type.
     pub canonical: Option<Float>,
+    /// The function is long: what takes much code for all lanes is done by the routine.
+    pub is_of_long: bool,
 }
 
 impl ValueOp {
     /// An op on values that are no constants and no floats.
     pub fn of_values(op: Pure, types: &[Ty]) -> ValueOp {
         let constants = vec![None; types.len()];
-        ValueOp { op, types: types.to_vec(), constants, takes_odd_nans: true, canonical: None }
+        ValueOp { op, types: types.to_vec(), constants, takes_odd_nans: true, canonical: None, is_of_long: false }
     }
 
-    /// How it is done on lanes, given which sources are the same in all of them.
+    /// How it is done on the lanes of some vectors, given which sources are the same in all of them.
     pub fn way(&self, uniform: &[bool]) -> Way {
         way(self.op, &self.constants, uniform)
+    }
+
+    /// How it is done on all lanes of a warp side by side.
+    pub fn way_of_all(&self, uniform: &[bool]) -> Way {
+        match self.way(uniform) {
+            Way::Vector(v) if self.is_of_long && v.is_much_code() => Way::Routine,
+            way => way,
+        }
     }
 }
 
@@ -51,6 +61,7 @@ impl Plan {
             constants: inst.src.iter().map(constant).collect(),
             takes_odd_nans: self.takes_odd_nans(op, inst.dst[0]),
             canonical: (!stays).then(|| float_of(self.func.regs[result])),
+            is_of_long: self.is_long,
         }
     }
 

@@ -13,7 +13,8 @@ use handloom_ir::types::{Rounding, ScalarType, Ty};
 use handloom_plan::abi::EvalSite;
 
 use super::eval::Active;
-use super::fast::{CANONICAL, INFINITE, SIGN, flush, lanes, tiny};
+use super::fast::{CANONICAL, INFINITE, Row, SIGN, flush, lanes, map, rows, tiny, zip};
+use super::halves;
 
 /// How `.f32` is written in a smaller format.
 #[derive(Clone, Copy)]
@@ -88,7 +89,8 @@ impl Target {
 }
 
 /// Does the conversion if there is a loop for it.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
 pub(super) fn convert(c: Active, site: &EvalSite, cvt: Cvt) -> bool {
     use ScalarType::*;
     if cvt.to == BF16x2 && cvt.from != F32 {
@@ -97,11 +99,24 @@ pub(super) fn convert(c: Active, site: &EvalSite, cvt: Cvt) -> bool {
     if cvt.from != F32 {
         return false;
     }
+    if cvt.round == Rounding::Nearest && !cvt.sat && !cvt.relu && !cvt.satfinite {
+        match cvt.to {
+            // Subnormal numbers of `.f32` are zeros of `.f16`, flushed or not.
+            F16 | F16x2 => return by_host(c, site, |row| halves::narrow_f16(&map(row, f32::from_bits))),
+            BF16 | BF16x2 => return by_host(c, site, |row| map(row, |a| nearest_bf16(flush(tiny(cvt.ftz), a)))),
+            _ => {}
+        }
+    }
     let (f, step, count) = match cvt.to {
         F16 => (&Format::F16, 16, 1),
         BF16 => (&Format::BF16, 16, 1),
         F16x2 => (&Format::F16, 16, 2),
         BF16x2 => (&Format::BF16, 16, 2),
+        E4M3x2 => (&Format::E4M3, 8, 2),
+        E5M2x2 => (&Format::E5M2, 8, 2),
+        E2M3x2 => (&Format::E2M3, 8, 2),
+        E3M2x2 => (&Format::E3M2, 8, 2),
+        E2M1x2 => (&Format::E2M1, 4, 2),
         E4M3x4 => (&Format::E4M3, 8, 4),
         E5M2x4 => (&Format::E5M2, 8, 4),
         E2M3x4 => (&Format::E2M3, 8, 4),
@@ -119,6 +134,22 @@ pub(super) fn convert(c: Active, site: &EvalSite, cvt: Cvt) -> bool {
         (Rounding::Stochastic, 4) => stochastic_four(c, site, to, cvt.to == E2M1x4),
         _ => false,
     }
+}
+
+/// One row of `.f32` numbers as halves, or two of which the first goes uppermost.
+#[inline(always)]
+fn by_host(c: Active, site: &EvalSite, narrow: impl Fn(&Row) -> Row) -> bool {
+    match site.src.len() {
+        1 => rows(c, site, [Ty::B32], |[a]| narrow(&a)),
+        _ => rows(c, site, [Ty::B32; 2], |[a, b]| zip(&narrow(&a), &narrow(&b), |a, b| a << 16 | b)),
+    }
+}
+
+/// To nearest: a carry out of the fraction moves the exponent, up to infinity.
+#[inline(always)]
+fn nearest_bf16(a: u32) -> u32 {
+    let rounded = a.wrapping_add(0x7fff + (a >> 16 & 1)) >> 16;
+    if a & CANONICAL > INFINITE { CANONICAL >> 16 } else { rounded }
 }
 
 /// One source, or two of which the first goes uppermost.

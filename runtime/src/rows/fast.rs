@@ -160,6 +160,12 @@ fn integers(c: Active, site: &EvalSite) -> bool {
             let wide = |a: u32| if signed { i64::from((a << 8).cast_signed() >> 8) } else { i64::from(a & 0xff_ffff) };
             ((wide(a) * wide(b)) >> if hi { 16 } else { 0 }) as u32
         }),
+        Pure::MulHi(int) if int == unsigned => {
+            lanes(c, site, TWO, |[a, b]| ((u64::from(a) * u64::from(b)) >> 32) as u32)
+        }
+        Pure::MulHi(int) if int == signed => {
+            lanes(c, site, TWO, |[a, b]| ((i64::from(a.cast_signed()) * i64::from(b.cast_signed())) >> 32) as u32)
+        }
         Pure::AddSat(int) if int == signed => {
             lanes(c, site, TWO, |[a, b]| a.cast_signed().saturating_add(b.cast_signed()).cast_unsigned())
         }

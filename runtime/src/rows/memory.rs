@@ -9,6 +9,8 @@ use handloom_plan::host::Feature;
 
 use super::Call;
 use super::check::{self, Request, locate, record, refresh};
+#[cfg(target_arch = "x86_64")]
+use super::fast;
 use super::{atomic, audited, counted, image, stack, tensor, transfer};
 use crate::memory::{AllocKind, Hit, access};
 use crate::warp::host::CtaHost;
@@ -25,8 +27,8 @@ pub(crate) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
 
 pub(super) fn memory(c: &mut Call<'_>) -> u64 {
     let site = &c.tables.mems[c.site];
-    if c.host.told.is_some() && Request::is_made_by(&site.op) {
-        return audited::access(c);
+    if Request::is_made_by(&site.op) {
+        return if c.host.told.is_some() { audited::access(c) } else { by_all_lanes(c) };
     }
     if let Op::IsSpace(space) = site.op {
         for lane in lanes(c.mask) {
@@ -63,10 +65,13 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
     if let Op::Count(Count::Access { site, touch, .. }) = site.op {
         return counted::access(c, site, touch);
     }
-    let Some(r) = Request::of(site) else {
-        c.host.failure = Some(Failure::Bug(format!("memory routine for {:?}", site.op)));
-        return 0;
-    };
+    c.host.failure = Some(Failure::Bug(format!("memory routine for {:?}", site.op)));
+    0
+}
+
+/// A load, a store or an atomic.
+fn by_all_lanes(c: &mut Call<'_>) -> u64 {
+    let r = Request::made_by(&c.tables.mems[c.site].op);
     // A guard that no lane passes: nothing is written.
     if c.mask == 0 {
         return 1;
@@ -139,6 +144,9 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
         Op::Store { access, .. } => (false, is_weak || !access.is_single),
         _ => (false, false),
     };
+    if is_plain && r.space == StateSpace::Shared {
+        return quick_shared(c, r, is_load);
+    }
     let bytes = u64::from(r.bytes);
     let env = &c.host.env;
     let (room, room_of_shared) = (env.local_size.wrapping_sub(bytes), u64::from(env.shared_size).wrapping_sub(bytes));
@@ -189,40 +197,78 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
         let (base, size) = (c.host.env.shared_base, u64::from(c.host.env.shared_size));
         refresh(c, r, Hit { base, size, kind: AllocKind::Shared }, bytes);
     }
-    match (is_load, r.element) {
-        (true, 1) => load_rows::<1>(c, &at),
-        (true, 2) => load_rows::<2>(c, &at),
-        (true, 4) => load_rows::<4>(c, &at),
-        (true, _) => load_rows::<8>(c, &at),
-        (false, 1) => store_rows::<1>(c, &at),
-        (false, 2) => store_rows::<2>(c, &at),
-        (false, 4) => store_rows::<4>(c, &at),
-        (false, _) => store_rows::<8>(c, &at),
-    }
+    move_rows(c, is_load, r.element, &at);
     true
+}
+
+/// The same for shared memory, whose addresses are offsets.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2,bmi1")]
+fn quick_shared(c: &mut Call<'_>, r: &Request, is_load: bool) -> bool {
+    let (base, size) = (c.host.env.shared_base, c.host.env.shared_size);
+    let Loc::Row32(_) = c.tables.mems[c.site].addr else { return false };
+    if !r.bytes.is_power_of_two() || !r.has_all_elements() || r.bytes > size {
+        return false;
+    }
+    // The sum wraps at 32 bits, as the address does.
+    let mut at = fast::row(c.ctx, c.tables.mems[c.site].addr);
+    let (mut most, mut any) = (0, 0);
+    for (lane, a) in (0_u32..).zip(&mut at) {
+        *a = a.wrapping_add(r.offset as u32);
+        let on = (c.mask >> lane & 1).wrapping_neg();
+        most = most.max(*a & on);
+        any |= *a & on;
+    }
+    if most > size - r.bytes || any & (r.bytes - 1) != 0 {
+        return false;
+    }
+    let at: [u64; 32] = fast::map(&at, |a| base + u64::from(a));
+    move_rows(c, is_load, r.element, &at);
+    true
+}
+
+/// Reads or writes elements of so many bytes at addresses that `quick` passed.
+#[inline(always)]
+fn move_rows(c: &mut Call<'_>, is_load: bool, element: u32, at: &[u64; 32]) {
+    match (is_load, element) {
+        (true, 1) => load_rows::<1>(c, at),
+        (true, 2) => load_rows::<2>(c, at),
+        (true, 4) => load_rows::<4>(c, at),
+        (true, _) => load_rows::<8>(c, at),
+        (false, 1) => store_rows::<1>(c, at),
+        (false, 2) => store_rows::<2>(c, at),
+        (false, 4) => store_rows::<4>(c, at),
+        (false, _) => store_rows::<8>(c, at),
+    }
 }
 
 /// Reads elements of so many bytes at addresses that `quick` passed.
 #[inline(always)]
-fn load_rows<const BYTES: u32>(c: &mut Call<'_>, hosts: &[u64; 32]) {
+fn load_rows<const BYTES: u32>(c: &mut Call<'_>, at: &[u64; 32]) {
     let site = &c.tables.mems[c.site];
     for (i, d) in (0_u64..).zip(&site.dst) {
         // SAFETY: `quick` passed the whole access, aligned.
-        let of = |lane: usize| unsafe { access::load(hosts[lane] + i * u64::from(BYTES), BYTES) };
-        c.ctx.write_lanes(*d, lanes(c.mask), of);
+        let of = |lane: usize| unsafe { access::load(at[lane] + i * u64::from(BYTES), BYTES) };
+        match c.mask {
+            u32::MAX => c.ctx.write_lanes(*d, 0..32, of),
+            mask => c.ctx.write_lanes(*d, lanes(mask), of),
+        }
     }
 }
 
 /// Writes elements. They go one after the other: lanes that write to one place write the same elements, and the last lane wins each.
 #[inline(always)]
-fn store_rows<const BYTES: u32>(c: &mut Call<'_>, hosts: &[u64; 32]) {
+fn store_rows<const BYTES: u32>(c: &mut Call<'_>, at: &[u64; 32]) {
     let site = &c.tables.mems[c.site];
     let mut row = [0; 32];
     for (i, s) in (0_u64..).zip(&site.src) {
         c.ctx.read_row(*s, c.mask, &mut row);
-        for lane in lanes(c.mask) {
-            // SAFETY: `quick` passed the whole access for writing, aligned.
-            unsafe { access::store(hosts[lane] + i * u64::from(BYTES), BYTES, row[lane]) }
+        // SAFETY: `quick` passed the whole access for writing, aligned.
+        let put = |lane: usize| unsafe { access::store(at[lane] + i * u64::from(BYTES), BYTES, row[lane]) };
+        match c.mask {
+            u32::MAX => (0..32).for_each(put),
+            mask => lanes(mask).for_each(put),
         }
     }
     c.touched();

@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use handloom_ir::simt::FuncId;
+use handloom_plan::abi::Loc;
 
 use super::cta::{CtaRun, address, entry_code};
 use crate::grid::Ended;
+use crate::rows::lanes;
 use crate::run::Tier;
 use crate::warp::context::{Contexts, Ctx};
 
@@ -91,7 +93,69 @@ fn copy(from: Ctx, to: Ctx) {
     (0..n).for_each(|b| to.set_pend(b, from.pend(b)));
     for homes in from.tables().homes.iter().zip(&to.tables().homes) {
         if let (Some(a), Some(b)) = homes {
-            (0..32).for_each(|lane| to.write(*b, lane, from.read(*a, lane)));
+            move_home((from, *a), (to, *b), header.live);
+        }
+    }
+}
+
+/// Copies a register from its home in one context to its home in another, which may be of another kind: code whose blocks are all executed in part knows of fewer registers
+/// that they are the same in all lanes.
+fn move_home((from, a): (Ctx, Loc), (to, b): (Ctx, Loc), live: u32) {
+    // As a word a predicate is 0 or 1, in a row 0 or all ones.
+    let is_bit = |loc| matches!(loc, Loc::Shaped { bits: 1, .. });
+    let value = |lane| match (is_bit(a), is_bit(b)) {
+        (true, false) => from.read(a, lane).wrapping_neg(),
+        (false, true) => from.read(a, lane) & 1,
+        _ => from.read(a, lane),
+    };
+    match (a, b) {
+        // What a row holds in lanes that have exited is nothing: any lane that lives tells the word of its group.
+        (Loc::Row32(_) | Loc::Row64(_), Loc::Shaped { shape, .. }) => {
+            for lane in lanes(live) {
+                let word = value(lane).wrapping_add_signed(shape.delta(lane).wrapping_neg());
+                to.write(b, shape.first_lane(shape.group_of(lane)), word);
+            }
+        }
+        _ => (0..32).for_each(|lane| to.write(b, lane, value(lane))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use handloom_plan::analysis::shape::Shape;
+
+    use super::*;
+
+    #[repr(align(64))]
+    struct Rows([[u64; 32]; 4]);
+
+    #[test]
+    fn values_move_between_homes_of_other_kinds() {
+        let (mut one, mut two) = (Rows([[0xdead; 32]; 4]), Rows([[0; 32]; 4]));
+        let ctx = |rows: &mut Rows| Ctx { warp: (&raw mut rows.0).cast(), tables: std::ptr::null() };
+        let (from, to) = (ctx(&mut one), ctx(&mut two));
+        let word = |shape, bits| Loc::Shaped { at: 0, shape, bits };
+        let (narrow, wide) = (Loc::Row32(256), Loc::Row64(512));
+        // Lanes 0 to 2 have exited, and hold anything.
+        let live = u32::MAX << 3;
+        for bit in [0, 1] {
+            let flag = word(Shape::UNIFORM, 1);
+            from.write(flag, 0, bit);
+            move_home((from, flag), (to, narrow), live);
+            assert!((0..32).all(|l| to.read(narrow, l) == if bit == 1 { 0xffff_ffff } else { 0 }));
+            (3..32).for_each(|l| from.write(narrow, l, bit.wrapping_neg()));
+            move_home((from, narrow), (to, flag), live);
+            assert_eq!((to.read(flag, 0), to.read(flag, 31)), (bit, bit));
+        }
+        // Values at even distances, whose lane 0 would be below zero.
+        let shape = Shape::linear(4);
+        for (row, bits) in [(narrow, 32), (wide, 64)] {
+            (3..32).for_each(|l| from.write(row, l, 4 * (l as u64 - 3)));
+            move_home((from, row), (to, word(shape, bits)), live);
+            assert!((3..32).all(|l| to.read(word(shape, bits), l) == 4 * (l as u64 - 3)), "{bits}");
+            from.write(word(shape, bits), 0, 100);
+            move_home((from, word(shape, bits)), (to, row), live);
+            assert!((0..32).all(|l| to.read(row, l) == 100 + 4 * l as u64), "{bits}");
         }
     }
 }

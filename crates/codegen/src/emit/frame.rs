@@ -10,6 +10,7 @@ use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use handloom_diag::hash::FastMap;
 use handloom_plan::abi::*;
+use handloom_plan::access::InPlace;
 use handloom_plan::host::{CallConvention, Host};
 use handloom_plan::packs::Strategy;
 
@@ -64,7 +65,7 @@ pub(crate) fn emit(packs: &Strategy<'_>, most: usize) -> Option<(Context, Tables
         idle,
         given_up: FastMap::default(),
         most,
-        in_place: Default::default(),
+        in_place: [in_place(plan); 2],
     };
     let mut cx = Emit { asm: &mut asm, plan, packs, code: &mut code, copy: Copy::full() };
     run(&mut cx, entry);
@@ -214,5 +215,14 @@ fn emit_prologue(cx: &mut Emit<'_, '_>, b: usize) {
     } else {
         // Cannot happen: all lanes come here together. Told as a fault of ours if it does.
         cx.asm.leave(Stop::Trap(TrapSource::Apart { lanes: m }));
+    }
+}
+
+/// Accesses of lanes anywhere that code does in place. In long functions they are a good part of what is to be compiled.
+fn in_place(plan: &handloom_plan::Plan) -> InPlace {
+    match (plan.is_short, plan.is_long) {
+        (true, _) => InPlace { outside: 0, in_loops: 16 },
+        (false, true) => InPlace { outside: 4, in_loops: 24 },
+        (false, false) => InPlace::default(),
     }
 }

@@ -127,7 +127,7 @@ pub(crate) fn for_all_lanes(cx: &mut Emit<'_, '_>, v: &ValueOp, args: &[Rep], ma
         return (Rep::Logic(Rc::new(l)), None);
     }
     let uniform: Vec<bool> = args.iter().map(is_uniform).collect();
-    match v.way(&uniform) {
+    match v.way_of_all(&uniform) {
         Way::Vector(way) => {
             let scalar = |r: &Rep| match r {
                 Rep::Affine(s, base) if s.is_uniform() => Some(base[0]),
@@ -139,13 +139,8 @@ pub(crate) fn for_all_lanes(cx: &mut Emit<'_, '_>, v: &ValueOp, args: &[Rep], ma
             let (one, two) = value_op(cx, v, &Form::Packs { way, n_packs: PACKS, sources });
             (Rep::Rows(one), if two.is_empty() { None } else { Some(Rep::Rows(two)) })
         }
-        Way::Routine => {
-            let (one, two) = by_routine(cx, v, args);
-            match v.canonical {
-                Some(float) => (cx.asm.canonical_rep(&one, float), two),
-                None => (one, two),
-            }
-        }
+        // The NaNs that it makes are canonical.
+        Way::Routine => by_routine(cx, v, args),
     }
 }
 

@@ -262,6 +262,7 @@ impl Strategy<'_> {
         let args: Vec<Arg> = inst.src.iter().map(|v| self.plan.facts.arg(*v)).collect();
         let constant: Vec<Option<u64>> = args.iter().map(|a| a.value).collect();
         let lanes = |uniform: &[bool]| match way(op, &constant, uniform) {
+            Way::Vector(v) if self.plan.is_long && v.is_much_code() => format!("{}, full: routine", vector_text(v)),
             Way::Vector(v) => vector_text(v),
             Way::Routine => "routine".into(),
         };

@@ -127,6 +127,20 @@ pub enum Vector {
     Convert(Cvt, convert::Way),
 }
 
+impl Vector {
+    /// Whether it takes a dozen instructions of the host and more for each vector, while the routine has code for whole rows.
+    pub fn is_much_code(&self) -> bool {
+        match self {
+            Vector::Float(FloatOp::Add | FloatOp::Sub | FloatOp::Mul | FloatOp::Fma, mode) => {
+                mode.ftz && mode.ty == Float::F32
+            }
+            Vector::FloatExtreme { ty, .. } => *ty == Float::F32,
+            Vector::Convert(_, convert::Way::Narrow { .. }) | Vector::HighProduct32(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// Low bits of a value, extended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extend {

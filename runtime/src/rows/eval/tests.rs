@@ -5,6 +5,7 @@ use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
 use handloom_ir::types::*;
 use handloom_plan::abi::{EvalSite, Loc};
 use handloom_plan::host::{Host, Vectors};
+use handloom_plan::ways::{Way, way};
 
 use super::{Active, as_lane, eval_lanes, has_loop};
 use crate::warp::context::Ctx;
@@ -234,9 +235,10 @@ fn conversions_of_small_floats_are_those_of_num() {
                 let c = plain(to, F32, Rounding::Stochastic);
                 compare(Pure::Cvt(Cvt { relu, satfinite, ..c }), &mut random);
             }
-            for from in [E4M3x2, E5M2x2, E2M3x2, E3M2x2, E2M1x2] {
-                let c = plain(BF16x2, from, Rounding::Nearest);
-                compare(Pure::Cvt(Cvt { relu, satfinite, ..c }), &mut random);
+            for small in [E4M3x2, E5M2x2, E2M3x2, E3M2x2, E2M1x2] {
+                for c in [plain(BF16x2, small, Rounding::Nearest), plain(small, F32, Rounding::Nearest)] {
+                    compare(Pure::Cvt(Cvt { relu, satfinite, ..c }), &mut random);
+                }
             }
         }
     }
@@ -272,6 +274,45 @@ fn every_half_widens_and_every_neighbourhood_of_one_narrows() {
             check(cvt(half, F32), std::array::from_fn(near));
         }
     }
+}
+
+#[test]
+fn what_long_functions_leave_to_the_routine_has_a_loop() {
+    use ScalarType::*;
+    let host = Host::detect();
+    let mut rows = Rows([[3; 32]; 16]);
+    let ctx = Ctx { warp: (&raw mut rows.0).cast(), tables: std::ptr::null() };
+    let mode = |ftz| FMode { ty: Float::F32, round: Rounding::Nearest, ftz, sat: false, relu: false };
+    let cvt = |to| {
+        Pure::Cvt(Cvt {
+            to,
+            from: F32,
+            round: Rounding::Nearest,
+            integral: false,
+            ftz: false,
+            sat: false,
+            relu: false,
+            satfinite: E4M3x2 == to || E5M2x2 == to,
+        })
+    };
+    let mut n = 0;
+    let [m, plain] = [mode(true), mode(false)];
+    let extreme = [false, true].map(|nan| Pure::FMin { ty: Float::F32, ftz: false, nan, xorsign: false });
+    let arithmetic = [Pure::FAdd(m), Pure::FSub(m), Pure::FMul(m), Pure::FFma(m), Pure::FFma(plain)];
+    let high = [Int::S32, Int::U32].map(Pure::MulHi);
+    let narrow = [F16, BF16, F16x2, BF16x2, E4M3x2, E5M2x2, E2M3x2, E3M2x2, E2M1x2].map(cvt);
+    for op in extreme.into_iter().chain(arithmetic).chain(high).chain(narrow) {
+        let types = op.sources();
+        let Way::Vector(v) = way(op, &vec![None; types.len()], &vec![false; types.len()]) else { continue };
+        if !v.is_much_code() {
+            continue;
+        }
+        n += 1;
+        let src = (0..types.len()).map(|i| Loc::Row32(256 * (i as u32 + 1))).collect();
+        let site = EvalSite { op, dst: vec![Loc::Row32(0)], src };
+        assert_eq!(has_loop(&host, Active { ctx, mask: u32::MAX }, &site), host.has_row_loops(), "{op:?}");
+    }
+    assert_eq!(n, 17);
 }
 
 #[test]

@@ -96,9 +96,17 @@ unsafe fn multiply<const A_SIGNED: bool, const B_SIGNED: bool, const N_ROWS: usi
                 }
                 if p.step == Step::Add {
                     let c = _mm512_loadu_si512(c[i].cast::<u32>().add(16 * u).cast());
-                    _mm512_storeu_si512(out[i].add(16 * u).cast(), _mm512_add_epi32(sum, c));
+                    acc[i][u] = _mm512_add_epi32(sum, c);
                 } else {
                     _mm512_storeu_si512(planes.sums[i].as_mut_ptr().add(16 * u).cast(), sum);
+                }
+            }
+        }
+        if p.step == Step::Add {
+            // The rows of the result may be those of `c` in another order.
+            for i in 0..2 * N_ROWS {
+                for u in 0..2 {
+                    _mm512_storeu_si512(out[i].add(16 * u).cast(), acc[i][u]);
                 }
             }
         }

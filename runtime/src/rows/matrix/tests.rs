@@ -59,6 +59,19 @@ fn compare_op(op: MatrixOp, src: &[Row]) {
         assert!(unsafe { product(*width, op, &rows, &out) }, "{op:?} has no vector code");
         let got: Vec<[u64; 32]> = rows_of_d[..want.len()].iter().map(|row| row.map(u64::from)).collect();
         assert_eq!(got, want, "{op:?} by {width:?}");
+        // The rows of the result may be those of sources, in any order.
+        let n = src.len();
+        for (first, by) in (0..n).flat_map(|first| [(first, 1), (first, n - 1)]) {
+            let mut rows = src.to_vec();
+            let start = rows.as_mut_ptr();
+            let from: Vec<*const Row> = (0..n).map(|i| start.wrapping_add(i).cast_const()).collect();
+            let places: Vec<usize> = (0..want.len()).map(|i| (first + by * i) % n).collect();
+            let out: Vec<*mut u32> = places.iter().map(|i| start.wrapping_add(*i).cast()).collect();
+            // SAFETY: all are rows of `rows`, which has at least as many as there are results.
+            unsafe { product(*width, op, &from, &out) };
+            let got: Vec<[u64; 32]> = places.iter().map(|i| rows[*i].map(u64::from)).collect();
+            assert_eq!(got, want, "{op:?} by {width:?} to rows {places:?} of its sources");
+        }
     }
 }
 

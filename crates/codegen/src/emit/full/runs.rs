@@ -82,7 +82,7 @@ fn step(cx: &mut Emit<'_, '_>, b: usize, k: usize, pending: &FastSet<Reg>) -> Op
             }
             let uniform: Vec<bool> = inst.src.iter().map(|v| !waits(v) && is_uniform(&cx.rep(*v))).collect();
             let v = cx.plan.value_op(inst, op);
-            match v.way(&uniform) {
+            match v.way_of_all(&uniform) {
                 Way::Vector(way) if inst.dst.len() == 1 => Some(Some(Step::Pure { inst: k, v, way })),
                 Way::Vector(_) | Way::Routine => None,
             }

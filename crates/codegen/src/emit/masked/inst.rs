@@ -67,12 +67,11 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
             }
             // Neighbouring words are read in the loop, together with what is done to them.
             Deferral::Load
-                if !cx.plan.is_short
-                    && cx.plan.access(inst).is_some_and(|a| {
-                        !a.is_guarded
-                            && a.order_inline(&cx.plan.options.host) == AccessOrder::Plain
-                            && cx.scalar_source(a.address).is_some_and(|(s, _)| a.is_by_words(&s))
-                    }) =>
+                if cx.plan.access(inst).is_some_and(|a| {
+                    !a.is_guarded
+                        && a.order_inline(&cx.plan.options.host) == AccessOrder::Plain
+                        && cx.scalar_source(a.address).is_some_and(|(s, _)| a.is_by_words(&s))
+                }) && (!cx.plan.is_short || cx.takes_in_place()) =>
             {
                 cx.copy.n_scratch_used = 0;
                 let address = (lanes_of(cx, inst.src[0]), cx.ty(inst.src[0]));
@@ -89,8 +88,7 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
             Deferral::Load | Deferral::Memory => {
                 flush_waiting(cx, b, &mut waiting, m, None);
                 masked_memory(cx, inst, m);
-                // The routine tells it where any lane takes part.
-                if matches!(inst.op, Op::Store { .. }) && !cx.plan.is_short {
+                if matches!(inst.op, Op::Store { .. }) {
                     tell_dirty(cx);
                 }
             }
@@ -303,7 +301,6 @@ fn masked_memory(cx: &mut Emit<'_, '_>, inst: &Inst, m: Value) {
     };
     let inline = match inst.op {
         Op::IsSpace(_) | Op::Cvta { .. } | Op::Stack(_) | Op::Image(_) | Op::Tensor(_) | Op::Transfer(_) => false,
-        _ if cx.plan.is_short => false,
         _ => {
             let by_lane = |a: AccessClass| a.is_inline_by_lane() || a.is_inline_atomic(cx.plan.options.cluster);
             cx.plan.access(inst).is_some_and(by_lane) && cx.takes_in_place()
