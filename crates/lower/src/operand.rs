@@ -14,6 +14,9 @@ use smallvec::smallvec;
 use crate::function::{FunctionCx, Home, Place};
 use crate::{rank_masks, short_addresses};
 
+/// Offsets below this, as most are, are added to an address of local memory when it is whole.
+const FAR: i64 = 1 << 20;
+
 /// One result: where it goes.
 struct Target {
     to: Reg,
@@ -71,17 +74,23 @@ impl FunctionCx<'_> {
         let Some(near) = near else { return };
         let is_cvta = short_addresses::makes_generic(inst);
         for (operand, arg) in inst.src.iter().zip(args) {
-            let address = match (operand, arg) {
+            let mut none = 0;
+            let (address, offset) = match (operand, arg) {
                 (Operand::Addr { base: AddrBase::Reg(r), .. }, Arg::Addr(a)) if self.home(*r).ty.bits() == 32 => {
-                    &mut a.base
+                    (&mut a.base, &mut a.offset)
                 }
-                (Operand::Reg { ty, .. }, Arg::Vals(v)) if is_cvta && ty.bits() == 64 => &mut v[0],
+                (Operand::Reg { ty, .. }, Arg::Vals(v)) if is_cvta && ty.bits() == 64 => (&mut v[0], &mut none),
                 _ => continue,
             };
             let short = *address;
+            // The sum with the offset wraps at 32 bits. With one that is as small as usual it does so far from all local memory.
+            let far = if (-FAR..FAR).contains(offset) { 0 } else { std::mem::take(offset) };
             *address = self.build(inst.span, None, |b| {
                 let near = address_op(b, near);
-                let (low, near_low) = (b.half(short, false), b.half(near, false));
+                let (mut low, near_low) = (b.half(short, false), b.half(near, false));
+                if far != 0 {
+                    low = b.add(low, Val::Imm(far as u64 & Ty::B32.mask(), Ty::B32));
+                }
                 let distance = b.sub(low, near_low);
                 let distance = b.ext(distance, 32, true, Ty::B64);
                 b.add(near, distance)
