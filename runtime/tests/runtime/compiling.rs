@@ -8,17 +8,22 @@ use handloom_runtime::{
     Arg, Backend, Device, Engine, Function, LaunchConfig, LaunchError, Module, StopHandle, Tier, launch,
 };
 
-/// An entry of so many operations: of floats, in each lane. Lanes part at its end.
-fn text(name: &str, operations: u32) -> String {
+/// Operations of floats. Of many, code by Cranelift is short in all tiers.
+const FLOATS: &str = "fma.rn.f32";
+/// Operations of integers, of which code is not short.
+const INTEGERS: &str = "mad.lo.u32";
+
+/// An entry of so many operations, in each lane. Lanes part at its end.
+fn text(name: &str, op: &str, operations: u32) -> String {
     let mut body = String::new();
     for i in 0..operations {
-        let _ = writeln!(body, "    fma.rn.f32 %f{}, %f{}, %f{}, %f{};", i % 7, (i + 1) % 7, (i + 3) % 7, (i + 2) % 7);
+        let _ = writeln!(body, "    {op} %f{}, %f{}, %f{}, %f{};", i % 7, (i + 1) % 7, (i + 3) % 7, (i + 2) % 7);
     }
     format!(
         "
 .visible .entry {name}(.param .u64 buf)
 {{
-    .reg .f32 %f<7>; .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p;
+    .reg .b32 %f<7>, %r<4>; .reg .b64 %rd<4>; .reg .pred %p;
     mov.u32 %r1, %tid.x;
     cvt.rn.f32.u32 %f0, %r1; cvt.rn.f32.u32 %f1, %r1; cvt.rn.f32.u32 %f2, %r1; cvt.rn.f32.u32 %f3, %r1;
     cvt.rn.f32.u32 %f4, %r1; cvt.rn.f32.u32 %f5, %r1; cvt.rn.f32.u32 %f6, %r1;
@@ -36,8 +41,8 @@ fn text(name: &str, operations: u32) -> String {
     )
 }
 
-fn load(device: &Device, entries: &[(&str, u32)]) -> Module {
-    let all: String = entries.iter().map(|(name, n)| text(name, *n)).collect();
+fn load(device: &Device, op: &str, entries: &[(&str, u32)]) -> Module {
+    let all: String = entries.iter().map(|(name, n)| text(name, op, *n)).collect();
     Module::from_text(device, "k.ptx", &format!(".version 8.0\n.target sm_80\n.address_size 64\n{all}")).unwrap()
 }
 
@@ -52,7 +57,7 @@ fn run(f: &Function, config: &LaunchConfig) -> Result<handloom_runtime::LaunchRe
 #[test]
 fn reports_tell_tiers_and_the_wait_for_them() {
     let device = Device::new().unwrap();
-    let module = load(&device, &[("k", 3000)]);
+    let module = load(&device, INTEGERS, &[("k", 3000)]);
     let f = module.function(None).unwrap();
     let c = LaunchConfig { threads: 1, backend: Backend::Cranelift, ..LaunchConfig::new([1, 1, 1], [32, 1, 1]) };
     let start = Instant::now();
@@ -73,7 +78,7 @@ fn reports_tell_tiers_and_the_wait_for_them() {
 #[test]
 fn the_time_limit_holds_while_code_is_made() {
     let device = Device::new().unwrap();
-    let module = load(&device, &[("large", MANY), ("small", 3)]);
+    let module = load(&device, FLOATS, &[("large", MANY), ("small", 3)]);
     let large = module.function(Some("large")).unwrap();
     // Cranelift needs seconds for it on every host.
     let limited =
@@ -104,7 +109,7 @@ fn wide_code_that_nobody_waits_for_is_given_up() {
         return;
     }
     let device = Device::new().unwrap();
-    let module = load(&device, &[("whole", 20_000), ("left", 20_001)]);
+    let module = load(&device, FLOATS, &[("whole", 20_000), ("left", 20_001)]);
     let c = LaunchConfig { backend: Backend::Wide, ..LaunchConfig::new([1, 1, 1], [32, 1, 1]) };
     let start = Instant::now();
     let _ = run(&module.function(Some("whole")).unwrap(), &c).unwrap();
@@ -124,7 +129,7 @@ fn wide_code_that_nobody_waits_for_is_given_up() {
 #[test]
 fn the_time_limit_holds_while_a_further_tier_is_made() {
     let device = Device::new().unwrap();
-    let module = load(&device, &[("k", 6000)]);
+    let module = load(&device, INTEGERS, &[("k", 12_000)]);
     let f = module.function(None).unwrap();
     let c = LaunchConfig { backend: Backend::Cranelift, ..LaunchConfig::new([1, 1, 1], [32, 1, 1]) };
     f.compile(&c).unwrap();
@@ -140,7 +145,7 @@ fn the_time_limit_holds_while_a_further_tier_is_made() {
 #[test]
 fn a_stop_ends_the_wait_for_code() {
     let device = Device::new().unwrap();
-    let module = load(&device, &[("large", MANY)]);
+    let module = load(&device, FLOATS, &[("large", MANY)]);
     let f = module.function(None).unwrap();
     let c = LaunchConfig { stop: StopHandle::new(), ..LaunchConfig::new([1, 1, 1], [32, 1, 1]) };
     let stop = c.stop.clone();
