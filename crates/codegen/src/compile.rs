@@ -91,22 +91,25 @@ const MOST: usize = 1_000_000;
 
 /// The plan of a function, and what was emitted by it.
 fn emitted(func: &Function, options: &Options) -> (Plan, (Context, Tables)) {
-    // Who is told what happens, and who counts it, is told the same by all code.
-    if options.audited || options.counted != Counting::Nothing {
-        let plan = Plan::new(func, options);
-        let emitted = emit(&Strategy::new(&plan), usize::MAX).expect("there is no limit");
-        return (plan, emitted);
-    }
     // Tiers hand their registers on to each other: they agree about what is in a home, as plans of one form do. So lean code decides for all.
     let lean = Options { masked: false, speculate: true, ..*options };
-    let decided = fitting(func, &lean);
-    if *options == lean {
-        return decided;
+    // Who is told what happens, and who counts it, is told the same by all code.
+    let as_written = options.audited || options.counted != Counting::Nothing;
+    if *options == lean && !as_written {
+        return fitting(func, &lean);
     }
-    let plan = if decided.0.is_short { Plan::short(func, options) } else { Plan::new(func, options) };
-    drop(decided);
-    let emitted = emit(&Strategy::new(&plan), usize::MAX).expect("there is no limit");
+    let mut plan = Plan::new(func, options);
+    // What is not long is never too much.
+    if plan.is_long && !as_written && fitting(func, &lean).0.is_short {
+        plan = Plan::short(func, options);
+    }
+    let emitted = emit_all(&plan);
     (plan, emitted)
+}
+
+/// What is emitted by a plan, however much it is.
+fn emit_all(plan: &Plan) -> (Context, Tables) {
+    emit(&Strategy::new(plan), usize::MAX).expect("there is no limit")
 }
 
 /// The plan of a function, and what was emitted by it: if it is too long, in short form.
@@ -123,7 +126,7 @@ fn fitting(func: &Function, options: &Options) -> (Plan, (Context, Tables)) {
     }
     drop(plan);
     let plan = Plan::short(func, options);
-    let short = emit(&Strategy::new(&plan), usize::MAX).expect("there is no limit");
+    let short = emit_all(&plan);
     // Of many blocks with many values the code that is twice as long is compiled faster.
     if !fits(&short) {
         let plan = Plan::new(func, options);

@@ -103,7 +103,7 @@ pub(super) fn convert(c: Active, site: &EvalSite, cvt: Cvt) -> bool {
         match cvt.to {
             // Subnormal numbers of `.f32` are zeros of `.f16`, flushed or not.
             F16 | F16x2 => return by_host(c, site, |row| halves::narrow_f16(&map(row, f32::from_bits))),
-            BF16 | BF16x2 => return by_host(c, site, |row| map(row, |a| nearest_bf16(flush(tiny(cvt.ftz), a)))),
+            BF16 | BF16x2 => return by_host(c, site, |row| map(row, |a| halves::narrow_bf16(flush(tiny(cvt.ftz), a)))),
             _ => {}
         }
     }
@@ -143,13 +143,6 @@ fn by_host(c: Active, site: &EvalSite, narrow: impl Fn(&Row) -> Row) -> bool {
         1 => rows(c, site, [Ty::B32], |[a]| narrow(&a)),
         _ => rows(c, site, [Ty::B32; 2], |[a, b]| zip(&narrow(&a), &narrow(&b), |a, b| a << 16 | b)),
     }
-}
-
-/// To nearest: a carry out of the fraction moves the exponent, up to infinity.
-#[inline(always)]
-fn nearest_bf16(a: u32) -> u32 {
-    let rounded = a.wrapping_add(0x7fff + (a >> 16 & 1)) >> 16;
-    if a & CANONICAL > INFINITE { CANONICAL >> 16 } else { rounded }
 }
 
 /// One source, or two of which the first goes uppermost.

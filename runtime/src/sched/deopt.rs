@@ -98,7 +98,7 @@ fn copy(from: Ctx, to: Ctx) {
     }
 }
 
-/// Copies a register from its home in one context to its home in another, which may be of another kind: code whose blocks are all executed in part knows of fewer registers
+/// Copies a register from its home in one context to its home in another, which may be of another kind: code that rests on fewer assumptions knows of fewer registers
 /// that they are the same in all lanes.
 fn move_home((from, a): (Ctx, Loc), (to, b): (Ctx, Loc), live: u32) {
     // As a word a predicate is 0 or 1, in a row 0 or all ones.

@@ -109,8 +109,7 @@ unsafe fn multiply<const A_SIGNED: bool, const B_SIGNED: bool, const N_ROWS: usi
                     _mm512_storeu_si512(out[i].add(16 * u).cast(), acc[i][u]);
                 }
             }
-        }
-        if p.step != Step::Add {
+        } else {
             add_to_c(p, c, planes, out);
         }
     }
