@@ -427,8 +427,6 @@ impl SyncSite {
 pub struct BarrierSite {
     /// What an arrival does.
     pub kind: handloom_ir::simt::BarKind,
-    /// Whether it was written with a number of threads.
-    pub is_counted: bool,
     /// Where the result of a reduction lives; `None` if there is none.
     pub result: Option<Loc>,
     /// Block where lanes go on.
@@ -445,6 +443,23 @@ impl BarrierSite {
             RedPopc | RedAnd | RedOr => true,
             Sync | Arrive | ClusterArrive | ClusterArriveRelaxed | ClusterWait | Warpgroup | WarpgroupStart => false,
         }
+    }
+}
+
+/// Where the operands of a barrier are as lanes arrive there. Each lane has its own.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// The number that the program gives the barrier.
+    pub id: Loc,
+    /// Threads expected, if the barrier was written with a number of them.
+    pub count: Option<Loc>,
+}
+
+impl Arrivals {
+    /// Whether it is known that all lanes of a warp name the same.
+    pub fn is_one(&self) -> bool {
+        let is_one = |loc: Loc| matches!(loc, Loc::Imm(_) | Loc::Scalar(_));
+        is_one(self.id) && self.count.is_none_or(is_one)
     }
 }
 
@@ -514,6 +529,8 @@ pub struct Tables {
     pub syncs: Vec<SyncSite>,
     /// Barriers by number.
     pub barriers: Vec<BarrierSite>,
+    /// What lanes that arrive at barriers name, by the number that a stop names.
+    pub arrivals: Vec<Arrivals>,
     /// Yields by number.
     pub yields: Vec<YieldSite>,
     /// Calls, by the number that a stop names.

@@ -132,7 +132,7 @@ impl Plan {
     }
 
     /// The tables of the code: what has a number for all code of the function is in them. Left out is what a generator decides: the context and
-    /// the homes in it, results of barriers, operands of warp-level ops. Other sites are numbered while code is emitted.
+    /// the homes in it, results of barriers, operands of barriers and warp-level ops. Other sites are numbered while code is emitted.
     pub fn tables(&self) -> Tables {
         let f = &self.func;
         let known = |span: &Span| *span != Span::NONE;
@@ -198,8 +198,8 @@ impl Plan {
 
     fn barrier_site(&self, block: BlockId) -> BarrierSite {
         let Block { term, term_span, .. } = &self.func.blocks[block.idx()];
-        let Term::Barrier { kind, count, next, .. } = term else { unreachable!("bug: {term:?} is no barrier") };
-        BarrierSite { kind: *kind, is_counted: count.is_some(), result: None, next: next.0, span: *term_span }
+        let Term::Barrier { kind, next, .. } = term else { unreachable!("bug: {term:?} is no barrier") };
+        BarrierSite { kind: *kind, result: None, next: next.0, span: *term_span }
     }
 
     fn yield_site(&self, block: BlockId) -> YieldSite {

@@ -15,7 +15,7 @@ use handloom_ir::simt::{BlockId, Inst, Op, Pure, Reg, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::abi::{
-    CallSite, CopyKind, CtaCtx, Loc, Meeting, Operands, Reason, Routine, Stop, TrapSite, TrapSource, WarpCtx,
+    Arrivals, CallSite, CopyKind, CtaCtx, Loc, Meeting, Operands, Reason, Routine, Stop, TrapSite, TrapSource, WarpCtx,
 };
 use iced_x86::{Code, Register};
 
@@ -497,24 +497,19 @@ impl Emit<'_> {
                     }
                 }
                 self.a.bind(leave);
-                // In registers that `save` keeps.
-                let [id_in, count_in, predicates_in] = [Register::R14D, Register::R15D, TAKERS];
-                self.first_taker(*id);
-                self.a.op2(Code::Mov_r32_rm32, id_in, EAX);
-                let count = count.map(|c| {
-                    self.first_taker(c);
-                    self.a.op2(Code::Mov_r32_rm32, count_in, EAX);
-                    count_in
-                });
+                let (id, count) = (self.loc(*id), count.map(|c| self.loc(c)));
+                self.tables.arrivals.push(Arrivals { id, count });
+                let arrivals = self.tables.arrivals.len() as u32 - 1;
                 let predicates = pred.map(|p| {
                     let p = self.src(p);
                     self.bits(&p);
                     self.a.op2(Code::And_r32_rm32, EAX, LANES);
-                    self.a.op2(Code::Mov_r32_rm32, predicates_in, EAX);
-                    predicates_in
+                    // `save` keeps it.
+                    self.a.op2(Code::Mov_r32_rm32, TAKERS, EAX);
+                    TAKERS
                 });
                 let site = self.plan.sites.number(b);
-                let stop = Stop::Barrier { site, lanes: LANES, id: id_in, count, predicates };
+                let stop = Stop::Barrier { site, lanes: LANES, arrivals, predicates };
                 self.leave_for(next.idx(), stop);
             }
             Term::Call { callee, target, signature, args, next } => {
@@ -645,28 +640,6 @@ impl Emit<'_> {
             }
             _ => self.look_after(b),
         }
-    }
-
-    /// A 32-bit value of the first lane of the block, in `eax`.
-    fn first_taker(&mut self, v: Val) {
-        if self.shape(v).is_some_and(|s| s.is_uniform()) {
-            self.lane_value(v, 0, RAX);
-            return;
-        }
-        let s = self.src(v);
-        let at = match s.at {
-            At::Row(at) => at,
-            _ => {
-                let at = self.take_scratch(128);
-                for q in 0..2 {
-                    let r = self.reg(&s, q, 0);
-                    self.a.store(store_code(Ty::B32), ctx(at + 64 * q as u32), r, ALL);
-                }
-                at
-            }
-        };
-        self.a.op2(Code::Tzcnt_r32_rm32, ECX, LANES);
-        self.load32(EAX, Mem::indexed(WARP, RCX, 4, at as i32));
     }
 
     /// A warp-level op by the routine, which may let lanes wait.

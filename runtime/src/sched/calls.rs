@@ -134,6 +134,7 @@ impl CtaRun {
             lanes,
             next: site.next,
             depth: depth + 1,
+            held: 0,
         });
         Ok(())
     }
@@ -220,18 +221,46 @@ impl CtaRun {
         self.reason(reason)
     }
 
-    /// Lets lanes of calls whose lanes have all returned go on in their callers.
+    /// Lets lanes of calls whose lanes have all returned, or gone on before, go on in their callers.
     fn leave_finished(&mut self, w: usize) {
         while let Some(i) = self.host().warps[w].calls.iter().rposition(|a| a.ctx.live() == 0) {
             self.leave(w, i);
         }
     }
 
+    /// Lets lanes that have returned go on in their callers although lanes that called with them have not: where nobody else can go on, the others may wait for them.
+    /// Says whether there were any.
+    pub(super) fn leave_in_part(&mut self) -> bool {
+        let (mut any, mut holds) = (false, false);
+        for w in 0..self.full.len() {
+            let warp = &mut self.host().warps[w];
+            let (gives_way, most) = (!warp.yielded.is_empty(), warp.most_held());
+            for a in &mut warp.calls {
+                let returned = a.lanes & !a.ctx.live();
+                if returned == 0 {
+                    continue;
+                }
+                // Who gave way mostly comes back soon.
+                if gives_way && a.held < most {
+                    a.held += 1;
+                    holds = true;
+                    continue;
+                }
+                a.caller.resume(a.next, returned);
+                a.lanes &= !returned;
+                (a.held, warp.in_vain) = (0, warp.in_vain + 1);
+                any = true;
+            }
+        }
+        self.holds |= holds;
+        any
+    }
+
     /// Lets the lanes of a call that all have returned go on in the caller, and keeps its context.
     fn leave(&mut self, w: usize, i: usize) {
         let warp = &mut self.host().warps[w];
         let done = warp.calls.remove(i);
-        warp.held = 0;
+        warp.forget_held();
         done.caller.resume(done.next, done.lanes);
         debug_assert!((0..done.ctx.tables().n_blocks).all(|b| done.ctx.pend(b) == 0), "a finished call has lanes");
         if warp.spare.len() <= done.func {

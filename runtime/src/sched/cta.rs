@@ -14,11 +14,9 @@ use std::time::Duration;
 use handloom_codegen::Code;
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
-use handloom_interp::barrier::{Arrival, Barriers, of_warpgroup};
 use handloom_interp::cluster::ClusterBarrier;
 use handloom_interp::pace::Pace;
-use handloom_ir::simt::BarKind;
-use handloom_ir::trap::{TrapKind, WarpTraps, no_such_target};
+use handloom_ir::trap::{WarpTraps, no_such_target};
 use handloom_plan::abi::{BadStop, CtaBlock, CtaCtx, Reason, Stop, TrapSource};
 
 use super::calls::Called;
@@ -35,18 +33,11 @@ use crate::rows;
 use crate::run::{Progress, Recompile, StopHandle, Tier, Watchdog};
 use crate::warp::KernelMemory;
 use crate::warp::context::{Contexts, Ctx};
-use crate::warp::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
+use crate::warp::host::{CtaHost, HOLD_IN_ALL, WarpHost, Yielded};
 use crate::warp::sums::Sums;
 
 /// How long other warps may run after a trap until nobody waits for them any more.
 const GRACE: Duration = Duration::from_millis(400);
-
-/// Rounds in which lanes that give way do so to other warps and ctas only. Lanes of their own warp that stand farther on wait for them, since
-/// they mostly wait to go on together; but they may also be the ones who hold a lock.
-const HOLD: u32 = 16;
-
-/// The same where something changes in each round.
-const HOLD_IN_ALL: u32 = 64;
 
 /// A cta in flight, or at rest between two of them.
 #[derive(Debug)]
@@ -383,7 +374,7 @@ impl CtaRun {
                 return Ok(Turn::Done);
             }
             self.host().was_left = true;
-            if !self.settle()? {
+            if !self.settle()? && !self.leave_in_part() {
                 let turn = self.end_round()?;
                 // After a trap, only who has given way may still trap too.
                 let may_trap = || self.host_ref().warps.iter().any(|w| !w.yielded.is_empty());
@@ -493,20 +484,19 @@ impl CtaRun {
         let passes = passes || host.told.is_some();
         let warp = &mut host.warps[w as usize];
         if reason != Reason::Yield {
-            (warp.held, warp.held_in_all) = (0, 0);
+            warp.forget_held();
         }
         if !ctx.settle() || reason != Reason::Yield || passes {
             return;
         }
-        let most = HOLD >> warp.in_vain.min(HOLD.ilog2() + 1);
-        match warp.held.cmp(&most) {
+        match warp.held.cmp(&warp.most_held()) {
             Ordering::Less => {
                 (warp.held, warp.held_in_all) = (warp.held + 1, warp.held_in_all + 1);
                 self.holds = true;
                 ctx.update(|h| h.state = ctx.tables().skip());
             }
             // Lanes of this warp go on although others wait: it may be for them.
-            Ordering::Equal => (warp.in_vain, warp.held) = (warp.in_vain + 1, HOLD + 1),
+            Ordering::Equal => (warp.in_vain, warp.held) = (warp.in_vain + 1, warp.held + 1),
             Ordering::Greater => {}
         }
     }
@@ -542,9 +532,9 @@ impl CtaRun {
         let (h, tables) = (ctx.header(), ctx.tables());
         let w = h.warp as usize;
         match Stop::read(reason as u32, &h, tables).map_err(|why| self.bad_stop(why))? {
-            Stop::Barrier { site, lanes, id, count, predicates } => {
-                let wait = BarWait { warp: w, ctx, site, lanes, id };
-                self.barrier(wait, count, predicates.unwrap_or(0))?;
+            Stop::Barrier { site, lanes, arrivals, predicates } => {
+                let at = tables.arrivals[arrivals as usize];
+                self.arrive((ctx, site), at, lanes, predicates.unwrap_or(0))?;
             }
             Stop::Yield { site, lanes } => self.host().warps[w].yielded.push(Yielded { ctx, site, lanes }),
             Stop::Call { site, lanes } => self.call(ctx, &tables.calls[site as usize], lanes, call)?,
@@ -587,112 +577,6 @@ impl CtaRun {
         }
     }
 
-    /// Makes the bookkeeping of barriers if it is not there, and tells it who has ended.
-    pub(super) fn sync_live(&mut self, span: Span) -> Result<(), Ended> {
-        let n = self.full.len();
-        let full = self.full.clone();
-        let host = self.host();
-        let barriers = host.barriers.get_or_insert_with(|| {
-            full.iter().zip(&mut host.warps).for_each(|(lanes, w)| w.known_live = *lanes);
-            Barriers::new(&full)
-        });
-        let mut misuse = None;
-        for w in 0..n {
-            let live = host.base.at(w, host.base_tables).header().live;
-            let gone = host.warps[w].known_live & !live;
-            if gone != 0 {
-                host.warps[w].known_live = live;
-                if let Some(c) = &mut host.cluster {
-                    c.exit(w, gone);
-                }
-                if let Err(why) = barriers.exit(w, gone) {
-                    misuse = Some((why, w, gone));
-                }
-            }
-        }
-        match misuse {
-            Some((why, w, lanes)) => Err(self.misuse(&why, span, w, lanes)),
-            None => Ok(()),
-        }
-    }
-
-    pub(super) fn misuse(&mut self, why: &handloom_interp::barrier::Misuse, span: Span, w: usize, lanes: u32) -> Ended {
-        let mut trap = self.host().trap_of(TrapKind::Barrier, span, w as u32, lanes);
-        trap.detail = why.to_string();
-        Ended::Trap(trap)
-    }
-
-    /// Lanes arrive at a barrier. `count`: threads expected, where it was written; `predicates`: those of a reduction.
-    fn barrier(&mut self, mut wait: BarWait, mut count: Option<u32>, predicates: u32) -> Result<(), Ended> {
-        let (BarWait { warp: w, ctx, site: number, lanes, .. }, site) = (wait, wait.site());
-        let kind = match site.kind {
-            BarKind::ClusterArrive | BarKind::ClusterArriveRelaxed => {
-                return self.cluster_arrive(ctx, w, lanes, site);
-            }
-            BarKind::ClusterWait => {
-                self.cluster_wait(ClusterWait { ctx, site: number, lanes, phase: 0 });
-                return Ok(());
-            }
-            BarKind::Sync => Arrival::Sync,
-            BarKind::Arrive => Arrival::Arrive,
-            BarKind::RedPopc => Arrival::RedPopc,
-            BarKind::RedAnd => Arrival::RedAnd,
-            BarKind::RedOr => Arrival::RedOr,
-            BarKind::Warpgroup | BarKind::WarpgroupStart => {
-                let (id, threads) = of_warpgroup(w, self.full.len());
-                (wait.id, count) = (id, Some(threads));
-                if site.kind == BarKind::Warpgroup { Arrival::Warpgroup } else { Arrival::WarpgroupStart }
-            }
-        };
-        if self.host_ref().told.is_some() && self.ctx().arrived > 0 {
-            // Either all wait inside code, or nobody.
-            self.take_plain_arrivals()?;
-        }
-        self.sync_live(site.span)?;
-        let host = self.host();
-        if kind == Arrival::Arrive {
-            host.tell(|audit, cta| audit.arrive(cta, wait.id, w, lanes));
-        }
-        host.waiting.push(wait);
-        let Some(barriers) = &mut host.barriers else { return Ok(()) };
-        if let Err(why) = barriers.arrive(w, lanes, kind, wait.id, count, predicates) {
-            return Err(self.misuse(&why, site.span, w, lanes));
-        }
-        self.pass_barriers();
-        Ok(())
-    }
-
-    /// Lets lanes go on whose barrier is met.
-    pub(super) fn pass_barriers(&mut self) {
-        let host = self.host();
-        let Some(barriers) = &mut host.barriers else { return };
-        let (met, released) = (barriers.take_met(), barriers.take_released());
-        met.iter().for_each(|met| host.tell_meeting(met));
-        host.count_meeting(&released);
-        for r in released {
-            host.tell_divergence(r);
-            host.waiting.retain_mut(|wait| {
-                let go = wait.lanes & r.lanes;
-                if wait.warp != r.warp || wait.id != r.id || go == 0 {
-                    return true;
-                }
-                let site = wait.site();
-                if let Some(loc) = site.result {
-                    for lane in (0..32).filter(|l| go >> l & 1 == 1) {
-                        if site.result_is_predicate() {
-                            wait.ctx.write_pred(loc, lane, r.result != 0);
-                        } else {
-                            wait.ctx.write(loc, lane, u64::from(r.result));
-                        }
-                    }
-                }
-                wait.ctx.resume(site.next, go);
-                wait.lanes &= !go;
-                wait.lanes != 0
-            });
-        }
-    }
-
     /// When code has been through all contexts: passes what can be passed. Says whether somebody can run now.
     fn settle(&mut self) -> Result<bool, Ended> {
         if self.ctx().arrived > 0 {
@@ -713,33 +597,6 @@ impl CtaRun {
         let host = self.host();
         Ok((0..host.warps.len())
             .any(|w| host.base_ctx(w).is_runnable() || host.warps[w].calls.iter().any(|a| a.ctx.is_runnable())))
-    }
-
-    /// Moves contexts that arrived at the plain barrier inside code, but not all of them, to the barriers of the host state.
-    fn take_plain_arrivals(&mut self) -> Result<(), Ended> {
-        let epoch = self.ctx().epoch;
-        let tables = self.host().base_tables;
-        for w in 0..self.full.len() {
-            let ctx = self.host().base.at(w, tables);
-            let h = ctx.header();
-            let Some(site) = h.plain_barrier(epoch, ctx.tables()) else { continue };
-            ctx.set_pend(h.state, 0);
-            ctx.update(|h| {
-                h.wait_epoch = 0;
-                h.state = ctx.tables().skip();
-            });
-            let span = ctx.tables().barrier(site).span;
-            self.sync_live(span)?;
-            let host = self.host();
-            host.waiting.push(BarWait { warp: w, ctx, site, lanes: h.live, id: 0 });
-            if let Some(b) = &mut host.barriers
-                && let Err(why) = b.arrive(w, h.live, Arrival::Sync, 0, None, 0)
-            {
-                return Err(self.misuse(&why, span, w, h.live));
-            }
-        }
-        self.ctx().arrived = 0;
-        Ok(())
     }
 
     /// Whether it has ended and left nothing to take back: code ran to the end by itself.

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod audited;
+mod barriers;
 mod calls;
 mod clusters;
 mod counted;

@@ -70,7 +70,7 @@ pub(crate) struct WarpHost {
     pub(crate) held: u32,
     /// The same since code has stopped for something else.
     pub(crate) held_in_all: u32,
-    /// How often that ended because no more rounds were granted, which are half as many the next time.
+    /// How often either ended because no more rounds were granted, which are half as many the next time.
     pub(crate) in_vain: u32,
     /// Calls in progress, callers before callees.
     pub(crate) calls: Vec<Activation>,
@@ -86,10 +86,28 @@ pub(crate) struct WarpHost {
     pub(crate) stack_used: [u64; 32],
 }
 
+/// Rounds in which lanes that give way do so to other warps and ctas only. Lanes of their own warp that stand farther on wait for them, since
+/// they mostly wait to go on together; but they may also be the ones who hold a lock.
+const HOLD: u32 = 16;
+
+/// The same where something changes in each round.
+pub(crate) const HOLD_IN_ALL: u32 = 64;
+
 impl WarpHost {
+    /// For how many rounds lanes are held back.
+    pub(crate) fn most_held(&self) -> u32 {
+        HOLD >> self.in_vain.min(HOLD.ilog2() + 1)
+    }
+
+    /// Lanes have done something else than to give way: rounds in which others are held back count anew.
+    pub(crate) fn forget_held(&mut self) {
+        (self.held, self.held_in_all) = (0, 0);
+    }
+
     /// As for a cta that has not run. The lists are empty when a cta has ended.
     pub(crate) fn reset(&mut self) {
-        (self.held, self.held_in_all, self.in_vain) = (0, 0, 0);
+        self.forget_held();
+        self.in_vain = 0;
         self.known_live = 0;
         self.retired = false;
         self.cluster_phase = [None; 32];
@@ -202,6 +220,8 @@ pub(crate) struct Activation {
     pub(crate) next: u32,
     /// Calls from the entry, itself included.
     pub(crate) depth: usize,
+    /// Rounds in which lanes that have returned waited for others of it that gave way.
+    pub(crate) held: u32,
 }
 
 impl CtaHost {

@@ -7,7 +7,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
 
-use crate::emit::asm::{Asm, FULL};
+use crate::emit::asm::FULL;
 use crate::emit::copy::Emit;
 use crate::emit::exits::{call, trap};
 use crate::emit::value::Rep;
@@ -25,14 +25,16 @@ pub(crate) fn leave(cx: &mut Emit<'_, '_>, b: usize) {
         Term::Barrier { kind: _, id, count, pred, dst: _, next: _ } => {
             let site = site();
             // Read what the end needs before homes are written: the values are the same.
-            let id = word(cx, *id);
-            let count = count.map(|c| word(cx, c));
+            let id = place(cx, *id);
+            let count = count.map(|c| place(cx, c));
             let predicates = pred.map(|p| bits(cx, p));
             let lanes = saved(cx, b);
-            cx.asm.leave(Stop::Barrier { site, lanes, id, count, predicates });
+            let arrivals = cx.code.tables.arrivals.len() as u32;
+            cx.code.tables.arrivals.push(Arrivals { id, count });
+            cx.asm.leave(Stop::Barrier { site, lanes, arrivals, predicates });
         }
         term @ Term::Call { callee: _, target, signature: _, args: _, next: _ } => {
-            let target = target.map(|t| handle(cx, t));
+            let target = target.map(|t| place(cx, t));
             let lanes = saved(cx, b);
             call(cx, term, target, block.term_span, lanes);
         }
@@ -76,17 +78,6 @@ pub(crate) fn inside_or_leave(cx: &mut Emit<'_, '_>, b: usize, inside: impl FnOn
     inside(cx);
 }
 
-/// A 32-bit value of the first lane.
-fn word(cx: &mut Emit<'_, '_>, v: Val) -> Value {
-    match cx.copy.mask {
-        Some(m) => first_active(cx, v, m),
-        None => {
-            let rep = cx.rep(v);
-            cx.asm.lane_of(&rep, 0, 0, Ty::B32)
-        }
-    }
-}
-
 /// The bits of a predicate in the lanes of the copy.
 fn bits(cx: &mut Emit<'_, '_>, v: Val) -> Value {
     match cx.copy.mask {
@@ -101,8 +92,8 @@ fn bits(cx: &mut Emit<'_, '_>, v: Val) -> Value {
     }
 }
 
-/// Where the runtime finds the handle of a function.
-fn handle(cx: &mut Emit<'_, '_>, v: Val) -> Loc {
+/// Where the runtime finds what each lane has.
+fn place(cx: &mut Emit<'_, '_>, v: Val) -> Loc {
     if cx.copy.mask.is_some()
         && let Val::Reg(r) = v
         && cx.scalar_source(v).is_none()
@@ -126,28 +117,4 @@ pub(crate) fn row_vectors(cx: &mut Emit<'_, '_>, v: Val) -> Vec<Value> {
     let Val::Reg(r) = v else { panic!("{v:?} is no scalar at {}", cx.here()) };
     let at = cx.word_row(r);
     cx.asm.load_row(at, Ty::B32)
-}
-
-/// A 32-bit value of the first lane of a mask.
-fn first_active(cx: &mut Emit<'_, '_>, v: Val, m: Value) -> Value {
-    if let Some((s, base)) = cx.scalar_source(v)
-        && s.is_uniform()
-    {
-        return base[0];
-    }
-    let at = match v {
-        Val::Reg(r) if cx.scalar_source(v).is_none() => cx.word_row(r),
-        _ => {
-            let rep = cx.rep(v);
-            let (at, _) = cx.scratch_row(Ty::B32);
-            let rows = cx.asm.rows(&rep, Ty::B32);
-            cx.asm.store_row(at, &rows);
-            at
-        }
-    };
-    let lane = cx.asm.b.ins().ctz(m);
-    let lane = cx.asm.b.ins().uextend(types::I64, lane);
-    let by = cx.asm.b.ins().ishl_imm_s(lane, 2);
-    let from = cx.asm.b.ins().iadd(cx.asm.warp, by);
-    cx.asm.b.ins().load(types::I32, Asm::trusted(), from, at as i32)
 }

@@ -10,10 +10,8 @@ use super::{BarrierSite, Reason, Tables, WarpCtx};
 
 /// The words of [`WarpCtx::words`] by what they hold.
 mod index {
-    /// Barrier: the number that the program gives it, 0 to 15.
-    pub const BARRIER_ID: usize = 0;
-    /// Counted barrier: threads expected.
-    pub const BARRIER_COUNT: usize = 1;
+    /// Barrier: where its operands are, a number in the tables.
+    pub const BARRIER_ARRIVALS: usize = 0;
     /// Reduction: the predicates, a bit for each lane.
     pub const BARRIER_PREDICATES: usize = 2;
     /// Trap: where what is known of it is, one of the numbers below.
@@ -39,10 +37,8 @@ pub enum Stop<V> {
         site: u32,
         /// Lanes that arrived.
         lanes: V,
-        /// The number that the program gives it.
-        id: V,
-        /// Threads expected, at a counted barrier.
-        count: Option<V>,
+        /// Number of what they name in [`Tables::arrivals`].
+        arrivals: u32,
         /// The predicates of a reduction, a bit for each lane.
         predicates: Option<V>,
     },
@@ -110,6 +106,8 @@ pub enum BadStop {
     Reason(u32),
     /// The reason has no site of this number.
     Site(Reason, u32),
+    /// No operands of a barrier have this number.
+    Arrivals(u32),
     /// No source of traps has this number.
     TrapSource(u32),
 }
@@ -119,6 +117,7 @@ impl fmt::Display for BadStop {
         match self {
             BadStop::Reason(number) => write!(f, "code came back with reason {number}"),
             BadStop::Site(reason, number) => write!(f, "code came back with {reason:?} at site {number}"),
+            BadStop::Arrivals(number) => write!(f, "code came back with operands {number} of a barrier"),
             BadStop::TrapSource(number) => write!(f, "code came back with a trap of source {number}"),
         }
     }
@@ -153,21 +152,19 @@ impl<V> Stop<V> {
         let of = |lanes| Some((at_lanes, Word::Value(lanes)));
         let at = |site| Some((at_site, Word::Number(site)));
         let source = |number| Some((word(index::TRAP_SOURCE), Word::Number(number)));
-        let computed = |i: usize, v: V| (word(i), Word::Value(v));
         let words = match self {
-            Stop::Phase | Stop::Stopped | Stop::Idle | Stop::Deopt => [None, None, None, None, None],
-            Stop::Barrier { site, lanes, id, count, predicates } => [
+            Stop::Phase | Stop::Stopped | Stop::Idle | Stop::Deopt => [None, None, None, None],
+            Stop::Barrier { site, lanes, arrivals, predicates } => [
                 at(site),
                 of(lanes),
-                Some(computed(index::BARRIER_ID, id)),
-                count.map(|v| computed(index::BARRIER_COUNT, v)),
-                predicates.map(|v| computed(index::BARRIER_PREDICATES, v)),
+                Some((word(index::BARRIER_ARRIVALS), Word::Number(arrivals))),
+                predicates.map(|v| (word(index::BARRIER_PREDICATES), Word::Value(v))),
             ],
-            Stop::Yield { site, lanes } | Stop::Call { site, lanes } => [at(site), of(lanes), None, None, None],
-            Stop::Trap(TrapSource::Site { site, lanes }) => [at(site), of(lanes), source(source::SITE), None, None],
-            Stop::Trap(TrapSource::Routine) => [source(source::ROUTINE), None, None, None, None],
-            Stop::Trap(TrapSource::Apart { lanes }) => [source(source::APART), of(lanes), None, None, None],
-            Stop::Exit { lanes } => [of(lanes), None, None, None, None],
+            Stop::Yield { site, lanes } | Stop::Call { site, lanes } => [at(site), of(lanes), None, None],
+            Stop::Trap(TrapSource::Site { site, lanes }) => [at(site), of(lanes), source(source::SITE), None],
+            Stop::Trap(TrapSource::Routine) => [source(source::ROUTINE), None, None, None],
+            Stop::Trap(TrapSource::Apart { lanes }) => [source(source::APART), of(lanes), None, None],
+            Stop::Exit { lanes } => [of(lanes), None, None, None],
         };
         words.into_iter().flatten()
     }
@@ -188,15 +185,13 @@ impl Stop<u32> {
         Ok(match reason {
             Reason::Phase => Stop::Phase,
             Reason::Barrier => {
-                let number = site_of(tables.barriers.len())?;
-                let site = tables.barrier(number);
-                Stop::Barrier {
-                    site: number,
-                    lanes,
-                    id: words[index::BARRIER_ID],
-                    count: site.is_counted.then_some(words[index::BARRIER_COUNT]),
-                    predicates: site.takes_predicate().then_some(words[index::BARRIER_PREDICATES]),
+                let site = site_of(tables.barriers.len())?;
+                let arrivals = words[index::BARRIER_ARRIVALS];
+                if arrivals as usize >= tables.arrivals.len() {
+                    return Err(BadStop::Arrivals(arrivals));
                 }
+                let predicates = tables.barrier(site).takes_predicate().then_some(words[index::BARRIER_PREDICATES]);
+                Stop::Barrier { site, lanes, arrivals, predicates }
             }
             Reason::Yield => Stop::Yield { site: site_of(tables.yields.len())?, lanes },
             Reason::Call => Stop::Call { site: site_of(tables.calls.len())?, lanes },

@@ -6,7 +6,8 @@ use handloom_diag::{FileId, Span};
 use handloom_ir::simt::{BarKind, Function, Sites};
 use handloom_ir::trap::TrapKind;
 use handloom_plan::abi::{
-    BadStop, BarrierSite, CallSite, Reason, SiteCache, Stop, Tables, TrapSite, TrapSource, WarpCtx, Word, YieldSite,
+    Arrivals, BadStop, BarrierSite, CallSite, Loc, Reason, SiteCache, Stop, Tables, TrapSite, TrapSource, WarpCtx,
+    Word, YieldSite,
 };
 use handloom_plan::packs::Strategy;
 
@@ -96,14 +97,13 @@ fn barriers_say_what_they_are() {
     let tables = Strategy::new(&plan).tables();
     let kinds: Vec<BarKind> = tables.barriers.iter().map(|b| b.kind).collect();
     assert_eq!(kinds, [BarKind::Sync, BarKind::RedPopc, BarKind::Sync]);
-    assert!(tables.barriers.iter().all(|b| !b.is_counted));
     let reduction = tables.barrier(1);
     assert_eq!(reduction.result, tables.homes[4], "the result lives where the register does");
     assert!(reduction.result.is_some() && reduction.takes_predicate() && !reduction.result_is_predicate());
 }
 
-fn barrier(kind: BarKind, is_counted: bool) -> BarrierSite {
-    BarrierSite { kind, is_counted, result: None, next: 0, span: Span::NONE }
+fn barrier(kind: BarKind) -> BarrierSite {
+    BarrierSite { kind, result: None, next: 0, span: Span::NONE }
 }
 
 /// Tables with some sites of each kind.
@@ -119,7 +119,11 @@ fn tables() -> Tables {
         span: Span::NONE,
     };
     Tables {
-        barriers: vec![barrier(BarKind::Sync, false), barrier(BarKind::Arrive, true), barrier(BarKind::RedAnd, true)],
+        barriers: vec![barrier(BarKind::Sync), barrier(BarKind::Arrive), barrier(BarKind::RedAnd)],
+        arrivals: vec![
+            Arrivals { id: Loc::Imm(3), count: None },
+            Arrivals { id: Loc::Row32(0), count: Some(Loc::Imm(64)) },
+        ],
         yields: vec![YieldSite { next: 0, in_part: false, span: Span::NONE }; 2],
         calls: vec![call; 2],
         traps: vec![trap; 2],
@@ -157,9 +161,9 @@ fn written(words: impl Iterator<Item = (usize, Word<u32>)>) -> WarpCtx {
 #[test]
 fn stops_are_read_as_they_were_written() {
     let tables = tables();
-    let plain = Stop::Barrier { site: 0, lanes: 0xff, id: 3, count: None, predicates: None };
-    let counted = Stop::Barrier { site: 1, lanes: 0xff, id: 15, count: Some(0), predicates: None };
-    let reduction = Stop::Barrier { site: 2, lanes: u32::MAX, id: 1, count: Some(64), predicates: Some(0xf0) };
+    let plain = Stop::Barrier { site: 0, lanes: 0xff, arrivals: 0, predicates: None };
+    let counted = Stop::Barrier { site: 1, lanes: 0xff, arrivals: 1, predicates: None };
+    let reduction = Stop::Barrier { site: 2, lanes: u32::MAX, arrivals: 1, predicates: Some(0xf0) };
     let stops = [
         plain,
         counted,
@@ -189,6 +193,7 @@ fn stops_that_fit_no_table_are_refused() {
     let read = |stop: Stop<u32>| Stop::read(stop.reason() as u32, &written(stop.words()), &tables);
     assert_eq!(read(Stop::Yield { site: 2, lanes: 1 }), Err(BadStop::Site(Reason::Yield, 2)));
     assert_eq!(read(Stop::Call { site: 9, lanes: 1 }), Err(BadStop::Site(Reason::Call, 9)));
+    assert_eq!(read(Stop::Barrier { site: 0, lanes: 1, arrivals: 2, predicates: None }), Err(BadStop::Arrivals(2)));
     let header = written(std::iter::empty());
     assert_eq!(Stop::read(Reason::Barrier as u32, &header, &tables), Err(BadStop::Site(Reason::Barrier, 6)));
     assert_eq!(Stop::read(Reason::Trap as u32, &header, &tables), Err(BadStop::TrapSource(9)));

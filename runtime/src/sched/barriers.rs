@@ -1,0 +1,172 @@
+//! Barriers that lanes come to outside of code, and who goes on behind them.
+
+use handloom_diag::Span;
+use handloom_interp::barrier::{Arrival, Barriers, Misuse, of_warpgroup};
+use handloom_ir::simt::BarKind;
+use handloom_ir::trap::TrapKind;
+use handloom_plan::abi::Arrivals;
+
+use super::cta::CtaRun;
+use crate::grid::Ended;
+use crate::rows::lanes as lanes_of;
+use crate::warp::context::Ctx;
+use crate::warp::host::{BarWait, ClusterWait};
+
+impl CtaRun {
+    /// Makes the bookkeeping of barriers if it is not there, and tells it who has ended.
+    pub(super) fn sync_live(&mut self, span: Span) -> Result<(), Ended> {
+        let n = self.full.len();
+        let full = self.full.clone();
+        let host = self.host();
+        let barriers = host.barriers.get_or_insert_with(|| {
+            full.iter().zip(&mut host.warps).for_each(|(lanes, w)| w.known_live = *lanes);
+            Barriers::new(&full)
+        });
+        let mut misuse = None;
+        for w in 0..n {
+            let live = host.base.at(w, host.base_tables).header().live;
+            let gone = host.warps[w].known_live & !live;
+            if gone != 0 {
+                host.warps[w].known_live = live;
+                if let Some(c) = &mut host.cluster {
+                    c.exit(w, gone);
+                }
+                if let Err(why) = barriers.exit(w, gone) {
+                    misuse = Some((why, w, gone));
+                }
+            }
+        }
+        match misuse {
+            Some((why, w, lanes)) => Err(self.misuse(&why, span, w, lanes)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn misuse(&mut self, why: &Misuse, span: Span, w: usize, lanes: u32) -> Ended {
+        let mut trap = self.host().trap_of(TrapKind::Barrier, span, w as u32, lanes);
+        trap.detail = why.to_string();
+        Ended::Trap(trap)
+    }
+
+    /// Lanes arrive at a barrier: at as many as they name.
+    pub(super) fn arrive(
+        &mut self,
+        (ctx, site): (Ctx, u32),
+        at: Arrivals,
+        lanes: u32,
+        predicates: u32,
+    ) -> Result<(), Ended> {
+        let warp = ctx.header().warp as usize;
+        let mut left = lanes;
+        while left != 0 {
+            let named = |lane| (ctx.read(at.id, lane) as u32, at.count.map(|count| ctx.read(count, lane) as u32));
+            let (id, count) = named(left.trailing_zeros() as usize);
+            let together = if at.is_one() {
+                left
+            } else {
+                lanes_of(left).filter(|l| named(*l) == (id, count)).fold(0, |m, l| m | 1 << l)
+            };
+            left &= !together;
+            self.barrier(BarWait { warp, ctx, site, lanes: together, id }, count, predicates & together)?;
+        }
+        Ok(())
+    }
+
+    /// Lanes arrive at one barrier. `count`: threads expected, where it was written; `predicates`: those of a reduction.
+    fn barrier(&mut self, mut wait: BarWait, mut count: Option<u32>, predicates: u32) -> Result<(), Ended> {
+        let (BarWait { warp: w, ctx, site: number, lanes, .. }, site) = (wait, wait.site());
+        let kind = match site.kind {
+            BarKind::ClusterArrive | BarKind::ClusterArriveRelaxed => {
+                return self.cluster_arrive(ctx, w, lanes, site);
+            }
+            BarKind::ClusterWait => {
+                self.cluster_wait(ClusterWait { ctx, site: number, lanes, phase: 0 });
+                return Ok(());
+            }
+            BarKind::Sync => Arrival::Sync,
+            BarKind::Arrive => Arrival::Arrive,
+            BarKind::RedPopc => Arrival::RedPopc,
+            BarKind::RedAnd => Arrival::RedAnd,
+            BarKind::RedOr => Arrival::RedOr,
+            BarKind::Warpgroup | BarKind::WarpgroupStart => {
+                let (id, threads) = of_warpgroup(w, self.full.len());
+                (wait.id, count) = (id, Some(threads));
+                if site.kind == BarKind::Warpgroup { Arrival::Warpgroup } else { Arrival::WarpgroupStart }
+            }
+        };
+        if self.host_ref().told.is_some() && self.ctx().arrived > 0 {
+            // Either all wait inside code, or nobody.
+            self.take_plain_arrivals()?;
+        }
+        self.sync_live(site.span)?;
+        let host = self.host();
+        if kind == Arrival::Arrive {
+            host.tell(|audit, cta| audit.arrive(cta, wait.id, w, lanes));
+        }
+        host.waiting.push(wait);
+        let Some(barriers) = &mut host.barriers else { return Ok(()) };
+        if let Err(why) = barriers.arrive(w, lanes, kind, wait.id, count, predicates) {
+            return Err(self.misuse(&why, site.span, w, lanes));
+        }
+        self.pass_barriers();
+        Ok(())
+    }
+
+    /// Lets lanes go on whose barrier is met.
+    pub(super) fn pass_barriers(&mut self) {
+        let host = self.host();
+        let Some(barriers) = &mut host.barriers else { return };
+        let (met, released) = (barriers.take_met(), barriers.take_released());
+        met.iter().for_each(|met| host.tell_meeting(met));
+        host.count_meeting(&released);
+        for r in released {
+            host.tell_divergence(r);
+            host.waiting.retain_mut(|wait| {
+                let go = wait.lanes & r.lanes;
+                if wait.warp != r.warp || wait.id != r.id || go == 0 {
+                    return true;
+                }
+                let site = wait.site();
+                if let Some(loc) = site.result {
+                    for lane in (0..32).filter(|l| go >> l & 1 == 1) {
+                        if site.result_is_predicate() {
+                            wait.ctx.write_pred(loc, lane, r.result != 0);
+                        } else {
+                            wait.ctx.write(loc, lane, u64::from(r.result));
+                        }
+                    }
+                }
+                wait.ctx.resume(site.next, go);
+                wait.lanes &= !go;
+                wait.lanes != 0
+            });
+        }
+    }
+
+    /// Moves contexts that arrived at the plain barrier inside code, but not all of them, to the barriers of the host state.
+    pub(super) fn take_plain_arrivals(&mut self) -> Result<(), Ended> {
+        let epoch = self.ctx().epoch;
+        let tables = self.host().base_tables;
+        for w in 0..self.full.len() {
+            let ctx = self.host().base.at(w, tables);
+            let h = ctx.header();
+            let Some(site) = h.plain_barrier(epoch, ctx.tables()) else { continue };
+            ctx.set_pend(h.state, 0);
+            ctx.update(|h| {
+                h.wait_epoch = 0;
+                h.state = ctx.tables().skip();
+            });
+            let span = ctx.tables().barrier(site).span;
+            self.sync_live(span)?;
+            let host = self.host();
+            host.waiting.push(BarWait { warp: w, ctx, site, lanes: h.live, id: 0 });
+            if let Some(b) = &mut host.barriers
+                && let Err(why) = b.arrive(w, h.live, Arrival::Sync, 0, None, 0)
+            {
+                return Err(self.misuse(&why, span, w, h.live));
+            }
+        }
+        self.ctx().arrived = 0;
+        Ok(())
+    }
+}
