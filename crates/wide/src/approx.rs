@@ -1,6 +1,6 @@
 //! Approximate instructions.
 //!
-//! Those of `.f64` that make the upper word of a quotient or root alone are done as `num` does them. `ex2`, `lg2`, `sin` and `cos` of `.f32` are roundings of
+//! Those of `.f64` are done as `num` does them. `ex2`, `lg2`, `sin`, `cos` and `tanh` of `.f32` are roundings of
 //! what the functions of the host return in `.f64`, which is right to less than one unit of its last place. Here polynomials make them, exact to `AWAY`: a
 //! result is taken where every number that near to it rounds to the same `.f32`, so that the host's would too. Where that fails for a lane, about once in
 //! eight thousand warps, and for sines of large arguments, the routine does the op. A function that is wanted often has code of its own, which is called for each vector: it is about
@@ -22,9 +22,9 @@ use Code::{
     EVEX_Vcvtpd2ps_ymm_k1z_zmmm512b64_er as CUT, EVEX_Vcvtps2pd_zmm_k1z_ymmm256b32_sae as WIDEN,
     EVEX_Vdivpd_zmm_k1z_zmm_zmmm512b64_er as DIVIDE, EVEX_Vfmadd213pd_zmm_k1z_zmm_zmmm512b64_er as TIMES_PLUS,
     EVEX_Vfmadd231pd_zmm_k1z_zmm_zmmm512b64_er as PLUS_TIMES, EVEX_Vmulpd_zmm_k1z_zmm_zmmm512b64_er as TIMES,
-    EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64 as ADD_Q, EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64 as AND_Q,
-    EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8 as LEFT_Q, EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8 as RIGHT_Q,
-    EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64 as SUB_Q,
+    EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64 as ADD_Q, EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32 as AND_D,
+    EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64 as AND_Q, EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8 as LEFT_Q,
+    EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8 as RIGHT_Q, EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64 as SUB_Q,
 };
 
 const K5: Register = Register::K5;
@@ -37,6 +37,10 @@ const RDI: Register = Register::RDI;
 pub const AWAY: f64 = 1.0 / (1u64 << 43) as f64;
 /// Up to here arguments of sines are reduced with two parts of a right angle: their products with a number of 21 bits leave errors of 2^-85.
 const MOST_ANGLE: f32 = 1_048_576.0;
+/// The low bits of a sum with 1.5 * 2^52 are those of the whole number.
+const WHOLE: f64 = 6_755_399_441_055_744.0;
+/// A logarithm of two, and what its number in `.f64` lacks.
+const LOGARITHM_OF_TWO: [f64; 2] = [std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17];
 /// A right angle, and what its number in `.f64` lacks.
 const RIGHT_ANGLE: [f64; 2] = [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17];
 
@@ -52,6 +56,7 @@ fn function(op: Pure) -> Option<Rounded> {
         Pure::Lg2 { ftz } => (Function::Logarithm, ftz),
         Pure::Sin { ftz } => (Function::Sine, ftz),
         Pure::Cos { ftz } => (Function::Cosine, ftz),
+        Pure::Tanh { ty: Float::F32 } => (Function::HyperbolicTangent, false),
         _ => return None,
     })
 }
@@ -61,10 +66,11 @@ pub(crate) fn is_rounded(op: Pure) -> bool {
     function(op).is_some()
 }
 
-/// Whether an op is one of those that make an upper word.
+/// Whether an op is an approximation of `.f64`.
 pub(crate) fn has_code(op: Pure) -> bool {
     match op {
-        Pure::FRcp { mode, exact: Exactness::Approx } | Pure::FRsqrt(mode) => mode.ty == Float::F64 && mode.ftz,
+        Pure::FRcp { mode, exact: Exactness::Approx } => mode.ty == Float::F64 && mode.ftz,
+        Pure::FRsqrt(mode) => mode.ty == Float::F64,
         _ => false,
     }
 }
@@ -88,8 +94,50 @@ pub fn circular(first: u32) -> Vec<f64> {
     std::iter::successors(Some((1.0, f64::from(first))), |last| Some(next(*last))).map(|(c, _)| c).take(9).collect()
 }
 
+/// `1 / (n + 1)!`, from the constant on: `(e^r - 1) / r` within half a logarithm of two of zero, to 2^-50.
+pub fn exponentials() -> Vec<f64> {
+    std::iter::successors(Some((1.0, 1.0)), |(c, n)| Some((c / (n + 1.0), n + 1.0))).map(|(c, _)| c).take(12).collect()
+}
+
 impl Emit<'_> {
-    /// A part of an op that [`has_code`] names: of the upper word of the operand, rounded to the upper word of the result.
+    /// A part of `rsqrt.approx.f64`, step by step as `num` makes it.
+    pub(crate) fn inverse_double_root(&mut self, q: usize, src: &[Src], out: Out) {
+        let (x, guess, scaled, high, low, rest) = (zmm(1), zmm(2), zmm(3), zmm(4), zmm(5), zmm(6));
+        let a = self.reg(&src[0], q, 0);
+        self.a.op2(Code::EVEX_Vsqrtpd_zmm_k1z_zmmm512b64_er, x, a);
+        let one = self.double(1.0);
+        self.a.op2(load_code(Ty::B64), rest, one);
+        self.a.op3(DIVIDE, guess, rest, x);
+        // Where it is right as it is.
+        let compare = Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae;
+        let [zero, infinite, small] = [0.0, f64::INFINITY, f64::from_bits((1023 - 900) << 52)].map(|c| self.double(c));
+        self.a.op3i(compare, K6, guess, zero, 0x1e);
+        self.a.op3i(compare, Out::masked(K6, K6), guess, infinite, 0x11);
+        self.a.op3i(compare, K7, a, small, 0x11);
+        let [up, down, back] = [200, -100, 100].map(|n: i64| self.double(f64::from_bits(((1023 + n) as u64) << 52)));
+        self.a.op2(load_code(Ty::B64), x, a);
+        self.a.op3(TIMES, Out::masked(x, K7), x, up);
+        self.a.op2(load_code(Ty::B64), scaled, guess);
+        self.a.op3(TIMES, Out::masked(scaled, K7), scaled, down);
+        // `low` is what the rounded product lacks, with the sign turned twice.
+        let sign = self.constant(Ty::B64, 1 << 63);
+        let turn = Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64;
+        self.a.op3(TIMES, high, x, scaled);
+        self.a.op3(turn, low, high, sign);
+        self.a.op3(PLUS_TIMES, low, x, scaled);
+        self.a.op3(turn, x, scaled, sign);
+        self.a.op3(PLUS_TIMES, rest, high, x);
+        self.a.op3(PLUS_TIMES, rest, low, x);
+        let half = self.double(0.5);
+        self.a.op3(TIMES, low, scaled, half);
+        self.a.op3(TIMES_PLUS, low, rest, scaled);
+        self.a.op3(TIMES, Out::masked(low, K7), low, back);
+        self.a.op2(load_code(Ty::B64), Out::masked(guess, K6), low);
+        self.canonical(Ty::B64, guess.into());
+        self.copy(Ty::B64, out, guess.into());
+    }
+
+    /// A part of the other ops that [`has_code`] names: of the upper word of the operand, rounded to the upper word of the result.
     pub(crate) fn upper_word(&mut self, op: Pure, q: usize, src: &[Src], out: Out) {
         let (x, r) = (zmm(4), zmm(5));
         let a = self.reg(&src[0], q, 0);
@@ -244,11 +292,18 @@ impl Emit<'_> {
             self.a.op3(Code::EVEX_Vsubps_zmm_k1z_zmm_zmmm512b32_er, zmm(1), zmm(1), zmm(2));
             self.a.op2(Code::EVEX_Vcvtps2dq_zmm_k1z_zmmm512b32_er, zmm(3), zmm(2));
         }
+        if function == Function::HyperbolicTangent {
+            // Far from zero it is one. A NaN becomes the constant.
+            let [size, most] = [0x7fff_ffff, 20f32.to_bits().into()].map(|c| self.constant(Ty::B32, c));
+            self.a.op3(AND_D, zmm(1), x, size);
+            self.a.op3(Code::EVEX_Vminps_zmm_k1z_zmm_zmmm512b32_sae, zmm(1), zmm(1), most);
+        }
         for half in 0..2 {
             let y = match function {
                 Function::Power => self.power(half),
                 Function::Logarithm => self.logarithm(half),
                 Function::Sine | Function::Cosine => self.circular_function(function, half),
+                Function::HyperbolicTangent => self.hyperbolic_tangent(half),
             };
             // Rounded from both ends of where the result may be.
             let (low, high) = if half == 0 { (zmm(6), zmm(7)) } else { (zmm(4), zmm(5)) };
@@ -267,8 +322,13 @@ impl Emit<'_> {
         let differ = Code::EVEX_Vpcmpud_kr_k1_zmm_zmmm512b32_imm8;
         let nan = self.constant(Ty::B32, 0x7fff_ffff);
         match function {
-            Function::Power => {
+            Function::Power | Function::HyperbolicTangent => {
                 self.a.op3i(differ, K5, zmm(6), zmm(7), 4);
+                if function == Function::HyperbolicTangent {
+                    let sign = self.constant(Ty::B32, 1 << 31);
+                    self.a.op3(AND_D, zmm(4), x, sign);
+                    self.a.op3(Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, zmm(6), zmm(6), zmm(4));
+                }
                 self.a.op3i(COMPARE, K7, x, x, 3);
                 self.a.op2(load_code(Ty::B32), Out::masked(zmm(6), K7), nan);
             }
@@ -290,7 +350,7 @@ impl Emit<'_> {
             Function::Sine | Function::Cosine => {
                 self.a.op3i(differ, K5, zmm(6), zmm(7), 4);
                 let size = self.constant(Ty::B32, 0x7fff_ffff);
-                self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, zmm(4), x, size);
+                self.a.op3(AND_D, zmm(4), x, size);
                 let most = self.constant(Ty::B32, MOST_ANGLE.to_bits().into());
                 self.a.op3i(differ, K6, zmm(4), most, 6);
                 self.a.op3(Code::VEX_Korw_kr_kr_kr, K5, K5, K6);
@@ -325,6 +385,31 @@ impl Emit<'_> {
         self.a.op2i(LEFT_Q, n, n, 52);
         self.a.op3(ADD_Q, y, y, n);
         y
+    }
+
+    /// `x = e^2a - 1` by a power of two and what is left, then `x / (x + 2)`, of numbers from zero on.
+    fn hyperbolic_tangent(&mut self, half: usize) -> Register {
+        let (n, power, r, x) = (zmm(2), zmm(3), zmm(4), zmm(5));
+        self.half_as_doubles(zmm(1), half, r);
+        self.a.op3(ADD, r, r, r);
+        let by = self.double(std::f64::consts::LOG2_E);
+        self.a.op3(TIMES, n, r, by);
+        self.a.op2i(Code::EVEX_Vrndscalepd_zmm_k1z_zmmm512b64_imm8_sae, n, n, 8);
+        for part in LOGARITHM_OF_TWO {
+            let part = self.double(-part);
+            self.a.op3(PLUS_TIMES, r, n, part);
+        }
+        self.polynomial(&exponentials(), r, x);
+        self.a.op3(TIMES, x, x, r);
+        let [magic, one, minus, two] = [WHOLE, 1.0, -1.0, 2.0].map(|c| self.double(c));
+        self.a.op3(ADD, power, n, magic);
+        self.a.op2i(LEFT_Q, power, power, 52);
+        self.a.op3(ADD_Q, power, power, one);
+        self.a.op3(ADD, r, power, minus);
+        self.a.op3(TIMES_PLUS, x, power, r);
+        self.a.op3(ADD, r, x, two);
+        self.a.op3(DIVIDE, x, x, r);
+        x
     }
 
     /// The exponent that leaves a number within a square root of two of one, and the logarithm of that number.
@@ -364,8 +449,7 @@ impl Emit<'_> {
             let part = self.double(-part);
             self.a.op3(PLUS_TIMES, r, n, part);
         }
-        // The low bits of a sum with 1.5 * 2^52 are those of the whole number.
-        let magic = self.double(6_755_399_441_055_744.0);
+        let magic = self.double(WHOLE);
         self.a.op3(ADD, turns, n, magic);
         if function == Function::Cosine {
             let one = self.constant(Ty::B64, 1);

@@ -1,13 +1,13 @@
-//! Integer ops of several instructions: carries, division, bit counting, fields and permutations by registers.
+//! Integer ops of several instructions: carries, division, bit counting, fields and permutations by registers, kinds of floats by their bits.
 //!
 //! Shifts of the host by amounts from the width on give zero, or the sign: most cases of fields that reach past an end come out by that.
 
 use handloom_ir::simt::{Inst, Pure};
-use handloom_ir::types::{Int, PrmtMode, Ty};
-use iced_x86::{Code, Register};
+use handloom_ir::types::{Int, PrmtMode, TestProperty, Ty};
+use iced_x86::{Code, Register, RoundingControl};
 
 use crate::alloc::{Place, n_parts};
-use crate::asm::{Mem, Out, Rm};
+use crate::asm::{Label, Mem, Out, Rm};
 use crate::emit::*;
 use crate::values::{At, Src, by_width, is_wide, load_code, store_code};
 
@@ -43,8 +43,8 @@ pub(crate) fn has_code(op: Pure) -> bool {
         Pure::AddSat(int) | Pure::SubSat(int) => int == Int::S32,
         Pure::MulHi(int) => int.ty == Ty::B64,
         Pure::Div(int) | Pure::Rem(int) => int.ty != Ty::P,
-        Pure::Prmt(_) | Pure::Szext { .. } | Pure::Bmsk { .. } | Pure::Dp4a { .. } => true,
-        Pure::Mul24 { hi, .. } => !hi,
+        Pure::Prmt(_) | Pure::Szext { .. } | Pure::Bmsk { .. } => true,
+        Pure::Dp4a { .. } | Pure::Dp2a { .. } | Pure::Mul24 { .. } => true,
         _ => false,
     }
 }
@@ -105,7 +105,17 @@ impl Emit<'_> {
                 self.op3b(LEFT, Ty::B32, out, zmm(4), at);
             }
             Pure::Dp4a { a_signed, b_signed } => self.dot_of_bytes([a_signed, b_signed], q, src, out),
-            Pure::Mul24 { signed, .. } => {
+            Pure::Dp2a { a_signed, b_signed, hi } => self.dot_of_halves([a_signed, b_signed], hi, q, src, out),
+            Pure::Mul24 { signed, hi: true } => {
+                // The upper half of the product of numbers that are 256 times as large.
+                let moved = [0, 1].map(|i| {
+                    let (r, to) = (self.reg(&src[i], q, i as u8), zmm(i as u8));
+                    self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, to, r, 8);
+                    Src { at: At::Given(to), ty: Ty::B32, odd: false }
+                });
+                self.mul_hi(Int { ty: Ty::B32, signed }, q, &moved, out);
+            }
+            Pure::Mul24 { signed, hi: false } => {
                 let right = if signed {
                     Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8
                 } else {
@@ -428,12 +438,63 @@ impl Emit<'_> {
         }
     }
 
-    /// Division of integers of 64 bits, lane by lane.
+    /// Division of integers of 64 bits: all lanes at once where none of their numbers is large, else lane by lane.
     fn divide_words(&mut self, int: Int, is_rem: bool, q: usize, src: &[Src], out: Out) {
+        let sources = [0, 1].map(|i| self.reg(&src[i], q, i as u8));
+        // The host of AVX2 has no such conversions.
+        if !self.a.has_wide_vectors() {
+            return self.divide_by_lanes(int, is_rem, sources, out);
+        }
+        let [large, done] = std::array::from_fn(|_| self.a.label());
+        self.divide_small(int, is_rem, sources, out, large);
+        self.a.jump(Code::Jmp_rel32_64, done);
+        self.a.bind(large);
+        self.divide_by_lanes(int, is_rem, sources, out);
+        self.a.bind(done);
+    }
+
+    /// Division of integers below 2^53 in `.f64`, which holds them as they are: towards zero, a quotient is rounded to no whole number beyond it, so that it is cut to the right one, and
+    /// what is left is exact. Goes to `large` if a lane has another number, or divides by zero.
+    fn divide_small(&mut self, int: Int, is_rem: bool, [a, b]: [Register; 2], out: Out, large: Label) {
+        let ty = Ty::B64;
+        let (x, y, compare) = (zmm(4), zmm(5), COMPARE.1);
+        const AT_LEAST: u32 = 5;
+        let limit = 1u64 << 53;
+        let (add, most) =
+            if int.signed { (limit, self.constant(ty, 2 * limit)) } else { (0, self.constant(ty, limit)) };
+        for (r, k) in [(a, K7), (b, K6)] {
+            let r = if add != 0 {
+                let add = self.constant(ty, add);
+                self.op3b(ADD, ty, x, r, add);
+                x
+            } else {
+                r
+            };
+            self.a.op3i(compare, Out::masked(k, out.mask), r, most, AT_LEAST);
+        }
+        self.a.op3(Code::VEX_Korw_kr_kr_kr, K7, K7, K6);
+        self.op3b(IS_ZERO, ty, Out::masked(K6, out.mask), b, b);
+        self.a.op3(Code::VEX_Korw_kr_kr_kr, K7, K7, K6);
+        self.a.op2(Code::VEX_Kortestw_kr_kr, K7, K7);
+        self.a.jump(Code::Jne_rel32_64, large);
+        let (widen, cut) = (Code::EVEX_Vcvtqq2pd_zmm_k1z_zmmm512b64_er, Code::EVEX_Vcvttpd2qq_zmm_k1z_zmmm512b64_sae);
+        self.a.op2(widen, x, a);
+        self.a.op2(widen, y, b);
+        let quotient = if is_rem { zmm(6) } else { x };
+        let divide = Code::EVEX_Vdivpd_zmm_k1z_zmm_zmmm512b64_er;
+        self.a.op3r(divide, quotient, x, y, RoundingControl::RoundTowardZero);
+        if is_rem {
+            self.a.op2i(Code::EVEX_Vrndscalepd_zmm_k1z_zmmm512b64_imm8_sae, quotient, quotient, 8 | 3);
+            self.a.op3(Code::EVEX_Vfnmadd231pd_zmm_k1z_zmm_zmmm512b64_er, x, quotient, y);
+        }
+        self.a.op2(cut, out, x);
+    }
+
+    /// The same, lane by lane.
+    fn divide_by_lanes(&mut self, int: Int, is_rem: bool, sources: [Register; 2], out: Out) {
         let rows = self.take_scratch(128);
-        for (i, s) in (0..).zip(src) {
-            let r = self.reg(s, q, i);
-            self.a.store(store_code(Ty::B64), ctx(rows + 64 * u32::from(i)), r, ALL);
+        for (i, r) in (0..).zip(sources) {
+            self.a.store(store_code(Ty::B64), ctx(rows + 64 * i), r, ALL);
         }
         let [again, none, short, turned, done] = std::array::from_fn(|_| self.a.label());
         let lane = |at: u32| Mem::indexed(WARP, RCX, 8, at.cast_signed());
@@ -505,6 +566,61 @@ impl Emit<'_> {
             self.op3b(ADD, ty, sum, sum, zmm(4));
         }
         self.copy(ty, out, sum.into());
+    }
+
+    /// Two products of halves with bytes, and a sum.
+    fn dot_of_halves(&mut self, signed: [bool; 2], hi: bool, q: usize, src: &[Src], out: Out) {
+        let ty = Ty::B32;
+        let sources = [0, 1].map(|i| self.reg(&src[i], q, i as u8));
+        let sum = self.amount(&src[2], ty, q, 2);
+        for i in 0..2 {
+            // Left until nothing is above the number, and right until nothing is below it.
+            let moves = [(16 - 16 * i, 16), (if hi { 8 } else { 24 } - 8 * i, 24)];
+            for (n, (r, signed)) in (0..).zip(sources.into_iter().zip(signed)) {
+                let (to, (left, right)) = (zmm(4 + n), moves[usize::from(n)]);
+                let shift = if signed {
+                    Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8
+                } else {
+                    Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8
+                };
+                self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, to, r, left);
+                self.a.op2i(shift, to, to, right);
+            }
+            self.a.op3(Code::EVEX_Vpmulld_zmm_k1z_zmm_zmmm512b32, zmm(4), zmm(4), zmm(5));
+            self.op3b(ADD, ty, sum, sum, zmm(4));
+        }
+        self.copy(ty, out, sum.into());
+    }
+
+    /// Whether floats are of a kind: by where their bits without the sign lie among those of all numbers.
+    pub(crate) fn has_property(&mut self, property: TestProperty, ty: Ty, q: usize, src: &[Src], k: Register) {
+        // As instructions number them.
+        let [equal, less, at_most, at_least, more] = [0, 1, 2, 5, 6];
+        let code = by_width(ty, COMPARE.0, COMPARE.1);
+        let (infinite, subnormal) =
+            if ty == Ty::B64 { (0x7ff0_0000_0000_0000, (1 << 52) - 1) } else { (0x7f80_0000, (1 << 23) - 1) };
+        let a = self.reg(&src[0], q, 0);
+        let (bits, mask, infinite) = (zmm(4), self.constant(ty, ty.mask() >> 1), self.constant(ty, infinite));
+        self.op3b(AND, ty, bits, a, mask);
+        let by_infinity = match property {
+            TestProperty::Finite | TestProperty::Normal => Some(less),
+            TestProperty::Infinite => Some(equal),
+            TestProperty::Number => Some(at_most),
+            TestProperty::NotANumber => Some(more),
+            TestProperty::Subnormal => None,
+        };
+        if let Some(n) = by_infinity {
+            self.a.op3i(code, k, bits, infinite, n);
+        }
+        // One less: zero is above them then.
+        let (n, k) = match property {
+            TestProperty::Subnormal => (less, Out::from(k)),
+            TestProperty::Normal => (at_least, Out::masked(k, k)),
+            _ => return,
+        };
+        let [minus, subnormal] = [ty.mask(), subnormal].map(|c| self.constant(ty, c));
+        self.op3b(ADD, ty, bits, bits, minus);
+        self.a.op3i(code, k, bits, subnormal, n);
     }
 
     /// A sum or difference with a carry, whose results vary. Says whether it is one.

@@ -12,6 +12,7 @@ pub(crate) enum Function {
     Logarithm,
     Sine,
     Cosine,
+    HyperbolicTangent,
 }
 
 /// A function, and whether it flushes.

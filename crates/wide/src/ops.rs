@@ -71,6 +71,7 @@ fn has_mask_code(op: Pure) -> bool {
         Pure::ICmp(cmp, _) => int_cmp(cmp).is_some(),
         Pure::FCmp { ty, .. } => ty.is_of_host() || Half::of(ty).is_some(),
         Pure::ToPred(ty) => ty != Ty::P,
+        Pure::Testp { ty, .. } => ty.is_of_host(),
         _ => false,
     }
 }
@@ -214,6 +215,7 @@ impl Emit<'_> {
                     by_width(ty, Code::EVEX_Vptestmd_kr_k1_zmm_zmmm512b32, Code::EVEX_Vptestmq_kr_k1_zmm_zmmm512b64);
                 self.a.op3(code, k, a, a);
             }
+            Pure::Testp { property, ty } => self.has_property(property, width_of(ty), q, src, k),
             other => panic!("{other:?} as a mask at {:?}", self.at),
         }
     }
@@ -431,6 +433,7 @@ impl Emit<'_> {
             Pure::Prmt(PrmtMode::Default) if matches!(src[2].at, At::Imm(x) if x & 0x8888 == 0) => {
                 self.permute(q, src, out);
             }
+            Pure::FRsqrt(mode) if mode.ty == Float::F64 && !mode.ftz => self.inverse_double_root(q, src, out),
             _ if crate::approx::has_code(op) => self.upper_word(op, q, src, out),
             Pure::FMin { ty: float, ftz, nan, xorsign } => {
                 self.min_max(MinMax { max: false, float, nan, xorsign }, ftz, q, src, out);
@@ -610,7 +613,7 @@ impl Emit<'_> {
         self.a.op3(into_sum, out, a, b);
     }
 
-    fn mul_hi(&mut self, int: Int, q: usize, src: &[Src], out: Out) {
+    pub(crate) fn mul_hi(&mut self, int: Int, q: usize, src: &[Src], out: Out) {
         if int.ty == Ty::B16 {
             let [a, b] = [0, 1].map(|i| match int.signed {
                 true => self.sext16(&src[i], q, i as u8),

@@ -14,6 +14,7 @@ use handloom_plan::abi::{EvalSite, Loc};
 use super::convert;
 use super::eval::Active;
 use super::halves;
+use super::looked_up;
 use crate::warp::context::Ctx;
 
 /// A row of 32-bit lanes.
@@ -29,7 +30,7 @@ pub(super) fn eval(host: &Host, c: Active, site: &EvalSite) -> bool {
 fn with_features(c: Active, site: &EvalSite) -> bool {
     match site.op {
         Pure::Cvt(cvt) => convert::convert(c, site, cvt),
-        op => integers(c, site) || floats(c, site, op),
+        op => integers(c, site) || floats(c, site, op) || looked_up::look_up(c, site),
     }
 }
 

@@ -18,6 +18,8 @@ mod fast;
 mod halves;
 mod image;
 #[cfg(target_arch = "x86_64")]
+mod looked_up;
+#[cfg(target_arch = "x86_64")]
 mod matrix;
 mod memory;
 mod sreg;
