@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use handloom_diag::Span;
-use handloom_ir::simt::{BarKind, Block, BlockId, Counting, FrameLayout, Function, Inst, Reg, Sites, Term, Val};
+use handloom_ir::simt::{BarKind, Block, BlockId, Counting, FrameLayout, Function, Inst, Op, Reg, Sites, Term, Val};
 use handloom_ir::types::StateSpace;
 
 use crate::abi::{BarrierSite, Origin, SyncSite, Tables, YieldSite};
@@ -194,6 +194,12 @@ impl Plan {
                 Origin::Frame { offset: self.frame.slot_offsets[i], bytes: self.func.slots[i].size }
             }
         })
+    }
+
+    /// Whether the runtime is told that a store changes memory. What is a thread's own is part of its state, which the runtime looks at by itself.
+    pub fn tells_store(&self, inst: &Inst) -> bool {
+        let changes_own = || AccessClass::of(inst).is_some_and(|a| a.space == StateSpace::Local);
+        self.tells_dirty && matches!(inst.op, Op::Store { .. }) && !changes_own()
     }
 
     fn barrier_site(&self, block: BlockId) -> BarrierSite {

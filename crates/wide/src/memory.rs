@@ -202,9 +202,7 @@ impl Emit<'_> {
             }
         }
         // An atomic looks whether it changed anything.
-        if class.kind == Kind::Store {
-            self.tell_dirty();
-        }
+        self.tell_store(inst);
         if x.limits != Limits::Safe {
             let (in_part, at) = (self.in_part, self.at);
             if runs.is_none() {

@@ -169,7 +169,7 @@ impl Emit<'_> {
         self.a.jump(Code::Call_rel32_64, mover);
         self.a.jump(Code::Je_rel32_64, start);
         self.a.bind(back);
-        self.tell_dirty();
+        self.tell_store(store);
         self.cold_moves.push(ColdMove { start, back, block: b, of: m, site, in_part: self.in_part });
     }
 

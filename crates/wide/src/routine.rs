@@ -1,6 +1,6 @@
 //! What the runtime does for code: operands in rows, results out of rows.
 
-use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
+use handloom_ir::simt::{Inst, Pure, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::abi::{EvalSite, Loc, Routine};
 use handloom_plan::analysis::classes::Class;
@@ -227,9 +227,7 @@ impl Emit<'_> {
             }
         }
         self.put_bundle_together(inst, chunks);
-        if matches!(inst.op, Op::Store { .. }) {
-            self.tell_dirty();
-        }
+        self.tell_store(inst);
     }
 
     /// A site with the places of its operands: one that was made before these were known, or a new one.
@@ -263,7 +261,14 @@ impl Emit<'_> {
         self.store64(ctx(at), RAX);
     }
 
-    /// Says that memory changed, where somebody wants to know.
+    /// Says that a store changes memory, where somebody wants to know.
+    pub(crate) fn tell_store(&mut self, inst: &Inst) {
+        if self.plan.tells_store(inst) {
+            self.tell_dirty();
+        }
+    }
+
+    /// Says that memory may have changed, where somebody wants to know.
     pub(crate) fn tell_dirty(&mut self) {
         if self.plan.tells_dirty {
             self.store_number(cta(std::mem::offset_of!(handloom_plan::abi::CtaCtx, dirty)), 1);

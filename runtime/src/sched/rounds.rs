@@ -6,7 +6,9 @@ use handloom_ir::trap::{Trap, TrapKind};
 use super::cta::CtaRun;
 use super::grid::Turn;
 use crate::grid::Ended;
-use crate::warp::context::mix;
+use crate::rows::lanes;
+use crate::warp::context::{Ctx, mix};
+use crate::warp::host::{CtaHost, WarpHost};
 
 /// Rounds without a change of memory before the state of the threads is compared too: more than a unit has before others run, since what it waits for mostly comes of those.
 const STILL: u32 = 160;
@@ -83,6 +85,9 @@ impl CtaRun {
     fn fingerprint(&mut self) -> u64 {
         let host = self.host();
         let mut h = host.base.hash(1);
+        for (w, warp) in host.warps.iter().enumerate() {
+            h = own_memory(host, w, warp, h);
+        }
         for w in &host.warps {
             w.yielded.iter().for_each(|y| h = mix(h, u64::from(y.site) << 32 | u64::from(y.lanes)));
             w.calls.iter().for_each(|a| h = a.memory.hash(h));
@@ -98,6 +103,25 @@ impl CtaRun {
         let Some(first) = waiters.first() else { return none };
         Trap { span: first.span, thread: first.thread, waiters, ..none }
     }
+}
+
+/// A number that is the same for the same bytes of the frames that threads of a warp are in: what they store there changes their state, and is not told of.
+fn own_memory(host: &CtaHost, w: usize, warp: &WarpHost, mut h: u64) -> u64 {
+    let base = host.base_ctx(w);
+    let start = base.header().window;
+    let end = |ctx: Ctx| ctx.header().local + u64::from(ctx.tables().frame_bytes);
+    let end = warp.calls.iter().map(|a| end(a.ctx)).fold(end(base), u64::max);
+    let (stride, limit) = (host.env.local_stride, start + host.env.local_size);
+    for lane in lanes(base.live()) {
+        // The stack, which grows from the end, is part of it.
+        let stack = limit - warp.stack_used[lane].next_multiple_of(8);
+        for at in (start..end.min(stack)).chain(stack..limit).step_by(8) {
+            let word: *const u64 = std::ptr::with_exposed_provenance((at + stride * lane as u64) as usize);
+            // SAFETY: local memory of a seat is open, and frames are a multiple of 8 bytes long; no code runs on it now.
+            h = mix(h, unsafe { word.read_unaligned() });
+        }
+    }
+    h
 }
 
 /// All lanes, if the first of them is among those that go on.

@@ -171,6 +171,14 @@ pub(crate) fn start_over(cx: &mut Emit<'_, '_>, b: usize) {
     cx.asm.give_back(Reason::Deopt);
 }
 
+/// Says that a store changes memory, where somebody wants to know.
+pub(crate) fn tell_store(cx: &mut Emit<'_, '_>, inst: &Inst) {
+    if cx.plan.tells_store(inst) {
+        tell_dirty(cx);
+    }
+}
+
+/// Says that memory may have changed, where somebody wants to know.
 pub(crate) fn tell_dirty(cx: &mut Emit<'_, '_>) {
     if cx.plan.tells_dirty {
         let one = cx.asm.i32(1);

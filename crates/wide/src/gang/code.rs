@@ -213,8 +213,8 @@ impl Emit<'_> {
                 for inst in [inst, &gang.insts(f, last.0)[last.1]] {
                     self.folded.retain(|f| !inst.src.contains(&Val::Reg(f.reg)));
                 }
-                if matches!(gang.insts(f, last.0)[last.1].op, Op::Store { .. }) && members.start == 0 {
-                    self.tell_dirty();
+                if members.start == 0 {
+                    self.tell_store(&gang.insts(f, last.0)[last.1]);
                 }
                 if last.0 == b {
                     i = last.1 + 1;

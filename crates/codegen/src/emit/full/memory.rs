@@ -16,7 +16,7 @@ use crate::emit::asm::{FULL, width};
 use crate::emit::bounds::{mem_op, own_refused, refuse, safe_address, site_of_group};
 use crate::emit::copy::Emit;
 use crate::emit::device::MemOp;
-use crate::emit::exits::{start_over, tell_dirty};
+use crate::emit::exits::{start_over, tell_store};
 use crate::emit::full::joint_bounds::verified_address;
 use crate::emit::full::scattered::{access_by_routine, access_scattered};
 use crate::emit::value::Rep;
@@ -116,9 +116,7 @@ pub(crate) fn access_all(cx: &mut Emit<'_, '_>, mem: &MemOp, inst: &Inst, addr: 
         }
         (FullWay::ByGroups | FullWay::ByLanes, _) => access_scattered(cx, mem, inst, addr, data),
     };
-    if is_store {
-        tell_dirty(cx);
-    }
+    tell_store(cx, inst);
     out
 }
 

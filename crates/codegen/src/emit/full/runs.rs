@@ -188,7 +188,7 @@ fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
             cx.set(d, Rep::Rows(v));
         }
     }
-    if steps.iter().any(|s| matches!(s, Step::Store { .. })) {
+    if steps.iter().any(|s| matches!(s, Step::Store { inst, .. } if cx.plan.tells_store(&insts[*inst]))) {
         tell_dirty(cx);
     }
 }

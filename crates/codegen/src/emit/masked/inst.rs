@@ -22,7 +22,7 @@ use crate::emit::asm::{Asm, vector_type, width};
 use crate::emit::bounds::{mem_op, site_of};
 use crate::emit::copy::Emit;
 use crate::emit::ends::masked_bits;
-use crate::emit::exits::tell_dirty;
+use crate::emit::exits::{tell_dirty, tell_store};
 use crate::emit::full::memory::access_all;
 use crate::emit::masked::memory::{Operand, begin_load, lanes_inline};
 use crate::emit::masked::pack_loop::{Deferred, Waiting, flush_waiting};
@@ -88,9 +88,7 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
             Deferral::Load | Deferral::Memory => {
                 flush_waiting(cx, b, &mut waiting, m, None);
                 masked_memory(cx, inst, m);
-                if matches!(inst.op, Op::Store { .. }) {
-                    tell_dirty(cx);
-                }
+                tell_store(cx, inst);
             }
             Deferral::Builtin(which) => {
                 flush_waiting(cx, b, &mut waiting, m, None);
