@@ -160,8 +160,9 @@ impl TrapKind {
             | TrapKind::BadCall
             | TrapKind::BadObject
             | TrapKind::OutOfSurface
+            | TrapKind::Barrier
             | TrapKind::Breakpoint => true,
-            TrapKind::Deadlock | TrapKind::Barrier | TrapKind::Timeout => false,
+            TrapKind::Deadlock | TrapKind::Timeout => false,
         }
     }
 }

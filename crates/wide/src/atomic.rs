@@ -7,7 +7,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Pure, Reg};
+use handloom_ir::simt::{Inst, Pure, Reg, Val};
 use handloom_ir::types::{AtomOp, Int, ScalarType, StateSpace, Ty};
 use handloom_plan::Plan;
 use handloom_plan::abi::{CtaCtx, Loc};
@@ -15,11 +15,11 @@ use handloom_plan::access::{AccessClass, Kind};
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
-use crate::alloc::Place;
+use crate::alloc::{Place, n_parts};
 use crate::asm::{Mem, Out, low32};
 use crate::emit::*;
 use crate::table::simple;
-use crate::values::{Src, by_width, is_wide, load_code};
+use crate::values::{Src, by_width, is_wide, load_code, store_code};
 
 const RDI: Register = Register::RDI;
 const R8: Register = Register::R8;
@@ -157,7 +157,7 @@ impl Emit<'_> {
     pub(crate) fn reduced(&mut self, s: &Src, op: Pure, neutral: u64, lanes: Register) {
         let ty = op.results().0;
         let Some(code) = simple(op).map(|c| by_width(ty, c.narrow, c.wide)) else { panic!("{op:?} is no instruction") };
-        let n = crate::alloc::n_parts(ty);
+        let n = n_parts(ty);
         let (sum, other) = (zmm(4), zmm(5));
         for q in 0..n {
             let mut part = self.reg(s, q, 0);
@@ -319,6 +319,14 @@ impl Emit<'_> {
             self.limits(x);
             self.test(x, RAX, false);
         }
+        if let (AtomOp::Add, [d]) = (w.op, &inst.dst[..])
+            && !w.is_float()
+            && self.a.has_wide_vectors()
+            && self.shape(inst.operands()[1]).is_some_and(|s| s.is_uniform())
+        {
+            self.counted_up(*d, inst.operands()[1], x, w);
+            return;
+        }
         let values = &inst.operands()[1..];
         let rows: Vec<u32> = values.iter().map(|_| self.take_scratch(256)).collect();
         for (at, v) in rows.iter().zip(values) {
@@ -328,6 +336,70 @@ impl Emit<'_> {
         let result = inst.dst.first().map(|d| (*d, self.take_scratch(256)));
         self.one_address(x);
         self.each_word(x, w, &rows, result, |_| {});
+    }
+
+    /// All lanes that take part add the same to one word, as to a counter: one read and one write, after which each finds the sum as the lanes before it have left it.
+    fn counted_up(&mut self, d: Reg, by: Val, x: &Access, w: Words) {
+        let ty = if w.is_wide() { Ty::B64 } else { Ty::B32 };
+        self.one_address(x);
+        self.lane_value(by, 0, RSI);
+        self.a.op2(Code::Popcnt_r32_rm32, EDX, x.lanes);
+        self.a.op2(Code::Imul_r64_rm64, RDX, RSI);
+        let word = Mem::at(R9, 0);
+        if w.is_private {
+            self.read_word(w);
+        } else {
+            self.a.op2(Code::Mov_r64_rm64, RAX, RDX);
+            self.a.store_locked(w.pick(Code::Xadd_rm32_r32, Code::Xadd_rm64_r64), word, w.of(RAX), true);
+        }
+        if w.is_private || w.tells {
+            self.a.op2(Code::Mov_r64_rm64, R8, RDX);
+            self.a.op2(Code::Add_r64_rm64, R8, RAX);
+        }
+        if w.is_private {
+            self.a.store(w.pick(Code::Mov_rm32_r32, Code::Mov_rm64_r64), word, w.of(R8), ALL);
+        }
+        self.tell_if_changed(w);
+        let (old, step, rank) = (zmm(4), zmm(5), zmm(6));
+        let spread = w.pick(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, Code::EVEX_Vpbroadcastq_zmm_k1z_r64);
+        self.a.op2(spread, old, w.of(RAX));
+        self.a.op2(spread, step, w.of(RSI));
+        let row = self.take_scratch(256);
+        let n = n_parts(ty);
+        let (lanes, add) =
+            (32 / n, w.pick(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64));
+        for q in 0..n {
+            if self.is_of_part(x) {
+                let numbers = self.numbers_from(ty, 0);
+                self.a.op2(load_code(ty), zmm(0), numbers);
+                let mask = self.lanes_mask(x.lanes, ty, q);
+                let expand = w.pick(Code::EVEX_Vpexpandd_zmm_k1z_zmmm512, Code::EVEX_Vpexpandq_zmm_k1z_zmmm512);
+                self.a.op2(expand, Out::masked(rank, mask), zmm(0));
+                if q > 0 {
+                    // So many are before this part.
+                    self.a.op2(Code::Mov_r32_rm32, EAX, x.lanes);
+                    self.a.imm(Code::And_rm32_imm32, EAX, (1 << (lanes * q)) - 1);
+                    self.a.op2(Code::Popcnt_r32_rm32, EAX, EAX);
+                    self.a.op2(spread, zmm(0), w.of(RAX));
+                    self.a.op3(add, rank, rank, zmm(0));
+                }
+            } else {
+                let numbers = self.numbers_from(ty, lanes * q);
+                self.a.op2(load_code(ty), rank, numbers);
+            }
+            let times = w.pick(Code::EVEX_Vpmulld_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpmullq_zmm_k1z_zmm_zmmm512b64);
+            self.a.op3(times, rank, rank, step);
+            self.a.op3(add, rank, rank, old);
+            self.a.store(store_code(ty), ctx(row + 64 * q as u32), rank, ALL);
+        }
+        self.take_result(d, if w.is_wide() { Loc::Row64(row) } else { Loc::Row32(row) }, x.lanes);
+    }
+
+    /// Whole numbers from one on, one in each lane of a vector.
+    fn numbers_from(&mut self, ty: Ty, first: usize) -> Mem {
+        let n = if is_wide(ty) { 8 } else { 16 };
+        let numbers: Vec<u64> = (first..first + n).map(|i| i as u64).collect();
+        self.lanes_constant(ty, &numbers)
     }
 
     /// Goes through the lanes that take part, in ascending order. `address` leaves in `r9` where the lane is whose number is in `edx`.

@@ -115,8 +115,10 @@ pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Opt
     let checks = config.check?.checks;
     let untold = untold(function, config);
     if checks.has(Check::Init) {
-        let prints =
-            function.module_of(config).prints.then_some("bits that nobody wrote are looked for, and functions print");
+        let prints = function
+            .module_of(config)
+            .prints(function.entry().func)
+            .then_some("bits that nobody wrote are looked for, and functions print");
         // To take back what a launch wrote would take back what others wrote there too.
         let beside = (config.beside == Beside::Streams && must_tell(function, config))
             .then_some("bits that nobody wrote are looked for, and work of other streams may change memory meanwhile");

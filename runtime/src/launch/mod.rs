@@ -242,7 +242,7 @@ impl PreparedLaunch {
             quiet: config.quiet,
             progress: config.progress.clone(),
             printer: module
-                .prints
+                .prints(entry.func)
                 .then(|| Arc::new(Printer::new(function.module.device().sink(config.output.as_ref())))),
             recompile: Arc::default(),
             threads: if config.check.is_some() || by_interpreter { 1 } else { threads(config.threads) },

@@ -42,8 +42,8 @@ pub(crate) struct ModuleInner {
     symbols: Symbols,
     programs: Programs,
     warnings: Vec<Diagnostic>,
-    /// Some function prints.
-    pub(crate) prints: bool,
+    /// By function, whether it may print if it is an entry; empty if nobody does.
+    prints: Arc<[bool]>,
     /// Some function calls CUDA's device runtime.
     pub(crate) launches: bool,
     /// The same for launches whose asynchronous results may come late, if that makes a difference.
@@ -148,7 +148,7 @@ impl Module {
         let space = device.inner.memory.space(kind).ok_or(NoRoom { bytes: 0 })?;
         let symbols = Symbols::place(&ir, space)?;
         let all = || ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts);
-        let prints = all().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
+        let prints = printing(&ir).into();
         let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
         let (device, programs) = (device.clone(), Programs::default());
         let (late, untold, inside, proven, uncounted) = Default::default();
@@ -268,7 +268,28 @@ impl Drop for ModuleInner {
     }
 }
 
+/// By function, whether it may print if it is an entry, or launch grids that may; empty if nobody does.
+fn printing(ir: &simt::Module) -> Vec<bool> {
+    let does =
+        |f: &simt::Function, is_it: fn(&Op) -> bool| f.blocks.iter().flat_map(|b| &b.insts).any(|i| is_it(&i.op));
+    let prints = |f: &simt::Function| does(f, |op| *op == Op::Builtin(Builtin::Vprintf));
+    if !ir.funcs.iter().any(prints) {
+        return Vec::new();
+    }
+    let may_print = |f: &simt::Function| prints(f) || does(f, |op| matches!(op, Op::Builtin(Builtin::Device { .. })));
+    let by_function: Vec<bool> = ir.funcs.iter().map(may_print).collect();
+    let of_entry = |(f, func): (u32, &simt::Function)| {
+        func.is_entry && ir.reachable(FuncId(f)).iter().any(|g| by_function[g.idx()])
+    };
+    (0..).zip(&ir.funcs).map(of_entry).collect()
+}
+
 impl ModuleInner {
+    /// Whether a launch of an entry may print.
+    pub(crate) fn prints(&self, entry: FuncId) -> bool {
+        self.prints.get(entry.idx()).is_some_and(|prints| *prints)
+    }
+
     /// What launches of an order run. The variables are this module's, which must live as long.
     pub(crate) fn of_order(self: &Arc<Self>, order: AsyncOrder) -> Arc<ModuleInner> {
         if order == AsyncOrder::Earliest || self.ir.late.is_empty() {
@@ -282,7 +303,7 @@ impl ModuleInner {
                 symbols: self.symbols.lent(),
                 programs: Programs::default(),
                 warnings: Vec::new(),
-                prints: self.prints,
+                prints: Arc::clone(&self.prints),
                 launches: self.launches,
                 late: OnceLock::new(),
                 untold: Mutex::default(),
