@@ -382,6 +382,11 @@ impl Barriers {
         self.met.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// Whether lanes go on, or have met, since that was asked for.
+    pub fn has_news(&self) -> bool {
+        !self.released.is_empty() || self.met.as_ref().is_some_and(|met| !met.is_empty())
+    }
+
     /// Takes the lanes that go on since the last call.
     pub fn take_released(&mut self) -> Vec<Released> {
         std::mem::take(&mut self.released)

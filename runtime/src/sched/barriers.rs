@@ -16,11 +16,11 @@ impl CtaRun {
     /// Makes the bookkeeping of barriers if it is not there, and tells it who has ended.
     pub(super) fn sync_live(&mut self, span: Span) -> Result<(), Ended> {
         let n = self.full.len();
-        let full = self.full.clone();
-        let host = self.host();
+        // SAFETY: as in `host`; a field of its own keeps `full` readable beside it.
+        let host = unsafe { &mut *self.host };
         let barriers = host.barriers.get_or_insert_with(|| {
-            full.iter().zip(&mut host.warps).for_each(|(lanes, w)| w.known_live = *lanes);
-            Barriers::new(&full)
+            self.full.iter().zip(&mut host.warps).for_each(|(lanes, w)| w.known_live = *lanes);
+            Barriers::new(&self.full)
         });
         let mut misuse = None;
         for w in 0..n {
@@ -115,7 +115,7 @@ impl CtaRun {
     /// Lets lanes go on whose barrier is met.
     pub(super) fn pass_barriers(&mut self) {
         let host = self.host();
-        let Some(barriers) = &mut host.barriers else { return };
+        let Some(barriers) = host.barriers.as_mut().filter(|b| b.has_news()) else { return };
         let (met, released) = (barriers.take_met(), barriers.take_released());
         met.iter().for_each(|met| host.tell_meeting(met));
         host.count_meeting(&released);
@@ -128,13 +128,9 @@ impl CtaRun {
                 }
                 let site = wait.site();
                 if let Some(loc) = site.result {
-                    for lane in (0..32).filter(|l| go >> l & 1 == 1) {
-                        if site.result_is_predicate() {
-                            wait.ctx.write_pred(loc, lane, r.result != 0);
-                        } else {
-                            wait.ctx.write(loc, lane, u64::from(r.result));
-                        }
-                    }
+                    let is_true = if r.result != 0 { u64::from(u32::MAX) } else { 0 };
+                    let result = if site.result_is_predicate() { is_true } else { r.result.into() };
+                    wait.ctx.write_row(loc, go, &[result; 32]);
                 }
                 wait.ctx.resume(site.next, go);
                 wait.lanes &= !go;
