@@ -395,7 +395,7 @@ impl Emit<'_> {
         self.take_result(d, if w.is_wide() { Loc::Row64(row) } else { Loc::Row32(row) }, x.lanes);
     }
 
-    /// Whole numbers from one on, one in each lane of a vector.
+    /// Whole numbers from `first` on, one in each lane of a vector.
     fn numbers_from(&mut self, ty: Ty, first: usize) -> Mem {
         let n = if is_wide(ty) { 8 } else { 16 };
         let numbers: Vec<u64> = (first..first + n).map(|i| i as u64).collect();

@@ -214,7 +214,7 @@ pub(crate) struct Activation {
     pub(crate) func: usize,
     /// Who called.
     pub(crate) caller: Ctx,
-    /// Lanes that called.
+    /// Lanes that called and have not gone on in the caller.
     pub(crate) lanes: u32,
     /// Where they go on in the caller.
     pub(crate) next: u32,
