@@ -260,7 +260,6 @@ impl CtaRun {
     fn leave(&mut self, w: usize, i: usize) {
         let warp = &mut self.host().warps[w];
         let done = warp.calls.remove(i);
-        warp.forget_held();
         done.caller.resume(done.next, done.lanes);
         debug_assert!((0..done.ctx.tables().n_blocks).all(|b| done.ctx.pend(b) == 0), "a finished call has lanes");
         if warp.spare.len() <= done.func {

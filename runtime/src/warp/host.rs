@@ -68,7 +68,7 @@ pub(crate) struct WarpHost {
     pub(crate) yielded: Vec<Yielded>,
     /// Rounds in which lanes gave way to nobody of their own warp, since something changed.
     pub(crate) held: u32,
-    /// The same since code has stopped for something else.
+    /// The same since lanes met at a barrier or ended.
     pub(crate) held_in_all: u32,
     /// How often either ended because no more rounds were granted, which are half as many the next time.
     pub(crate) in_vain: u32,
@@ -99,7 +99,7 @@ impl WarpHost {
         HOLD >> self.in_vain.min(HOLD.ilog2() + 1)
     }
 
-    /// Lanes have done something else than to give way: rounds in which others are held back count anew.
+    /// Lanes have met others or ended: rounds in which others are held back count anew.
     pub(crate) fn forget_held(&mut self) {
         (self.held, self.held_in_all) = (0, 0);
     }
