@@ -107,7 +107,15 @@ fn complete_groups(host: &CtaHost, here: &Parked, with: &[u32; 32]) {
     let mut src = [[0; 32]; 3];
     read_rows(std::slice::from_ref(here), here.lanes, &mut src);
     let mut dst = [[0; 32]; 2];
-    if let Op::Shfl(mode) = op {
+    // One value for a group.
+    let mut put = |group: u32, value: u32| lanes(group).for_each(|l| dst[0][l] = value.into());
+    if let Op::Vote(mode) = op {
+        let trues = (0..32).zip(&src[0]).fold(0, |mask, (lane, p)| mask | ((p & 1) as u32) << lane);
+        firsts().for_each(|l| put(with[l], warp::vote(mode, with[l], trues & with[l])));
+    } else if let Op::Redux { op, signed } = op {
+        let values = src[0].map(|v| v as u32);
+        firsts().for_each(|l| put(with[l], warp::redux(op, signed, with[l], &values)));
+    } else if let Op::Shfl(mode) = op {
         let [a, b, c] = src.map(|row| row.map(|v| v as u32));
         if lanes(here.lanes).any(|l| with[l] >> (mode.source(l as u32, b[l], c[l]).0 & 31) & 1 == 0) {
             host.doubt();

@@ -351,9 +351,16 @@ impl Ctx {
                     *value = cut(first.wrapping_add_signed(stride.wrapping_mul(lane)), bits);
                 }
             }
-            Loc::Shaped { .. } | Loc::Pieces { .. } => {
-                (0..32).filter(|l| mask >> l & 1 == 1).for_each(|l| out[l] = self.read(loc, l));
+            Loc::Shaped { at: o, ref shape, bits } => {
+                for (piece, (group, off)) in out.chunks_exact_mut(shape.piece_len()).zip(shape.pieces()) {
+                    // SAFETY: as in `read`, for one word of each group.
+                    let base = unsafe { at(o + 8 * group as u32).cast::<u64>().read() };
+                    for (value, lane) in piece.iter_mut().zip(0_i64..) {
+                        *value = cut(base.wrapping_add_signed(off.wrapping_add(shape.stride.wrapping_mul(lane))), bits);
+                    }
+                }
             }
+            Loc::Pieces { .. } => (0..32).filter(|l| mask >> l & 1 == 1).for_each(|l| out[l] = self.read(loc, l)),
         }
     }
 
