@@ -33,8 +33,7 @@ pub fn complete(op: Op, active: u32, src: &[[u64; 32]], dst: &mut [[u64; 32]]) {
             put([values.map(u64::from), bits(in_range)]);
         }
         Op::Vote(mode) => {
-            let preds = (0..WARP_SIZE).zip(&src[0]).fold(0, |mask, (lane, p)| mask | low32(p & 1) << lane);
-            put([[u64::from(vote(mode, active, preds)); 32], [0; 32]]);
+            put([[u64::from(vote(mode, active, true_lanes(&src[0]))); 32], [0; 32]]);
         }
         Op::Match { ty: _, all: false } => put([match_any(active, &src[0]).map(u64::from), [0; 32]]),
         Op::Match { ty: _, all: true } => {
@@ -71,6 +70,11 @@ pub fn complete(op: Op, active: u32, src: &[[u64; 32]], dst: &mut [[u64; 32]]) {
         | Op::Mark
         | Op::Count(_) => unreachable!("bug: lanes wait for each other at {op:?}"),
     }
+}
+
+/// The lanes in which a predicate is true.
+pub fn true_lanes(preds: &[u64; 32]) -> u32 {
+    (0..WARP_SIZE).zip(preds).fold(0, |mask, (lane, p)| mask | low32(p & 1) << lane)
 }
 
 /// Whether a result of a warp-synchronising op is a predicate.

@@ -370,7 +370,7 @@ impl Emit<'_> {
             (32 / n, w.pick(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64));
         for q in 0..n {
             if self.is_of_part(x) {
-                let numbers = self.numbers_from(ty, 0);
+                let numbers = self.lane_numbers(ty, 0);
                 self.a.op2(load_code(ty), zmm(0), numbers);
                 let mask = self.lanes_mask(x.lanes, ty, q);
                 let expand = w.pick(Code::EVEX_Vpexpandd_zmm_k1z_zmmm512, Code::EVEX_Vpexpandq_zmm_k1z_zmmm512);
@@ -384,7 +384,7 @@ impl Emit<'_> {
                     self.a.op3(add, rank, rank, zmm(0));
                 }
             } else {
-                let numbers = self.numbers_from(ty, lanes * q);
+                let numbers = self.lane_numbers(ty, q);
                 self.a.op2(load_code(ty), rank, numbers);
             }
             let times = w.pick(Code::EVEX_Vpmulld_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpmullq_zmm_k1z_zmm_zmmm512b64);
@@ -393,13 +393,6 @@ impl Emit<'_> {
             self.a.store(store_code(ty), ctx(row + 64 * q as u32), rank, ALL);
         }
         self.take_result(d, if w.is_wide() { Loc::Row64(row) } else { Loc::Row32(row) }, x.lanes);
-    }
-
-    /// Whole numbers from `first` on, one in each lane of a vector.
-    fn numbers_from(&mut self, ty: Ty, first: usize) -> Mem {
-        let n = if is_wide(ty) { 8 } else { 16 };
-        let numbers: Vec<u64> = (first..first + n).map(|i| i as u64).collect();
-        self.lanes_constant(ty, &numbers)
     }
 
     /// Goes through the lanes that take part, in ascending order. `address` leaves in `r9` where the lane is whose number is in `edx`.

@@ -555,8 +555,7 @@ impl Emit<'_> {
     fn tid(&mut self, d: Reg, i: u8) {
         let [nx, ny, _] = self.plan.facts.shape.ntid;
         for q in 0..2 {
-            let lanes: Vec<u64> = (0..16).map(|l| 16 * q as u64 + l).collect();
-            let c = self.lanes_constant(Ty::B32, &lanes);
+            let c = self.lane_numbers(Ty::B32, q);
             self.load32(EAX, warp(offset_of!(WarpCtx, warp)));
             self.a.imm8(Code::Shl_rm32_imm8, EAX, 5);
             self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(0), EAX);

@@ -245,6 +245,13 @@ impl Emit<'_> {
         Mem::constant(c, 0)
     }
 
+    /// Numbers of the lanes of a part.
+    pub(crate) fn lane_numbers(&mut self, ty: Ty, q: usize) -> Mem {
+        let n = if is_wide(ty) { 8 } else { 16 };
+        let numbers: Vec<u64> = (0..n).map(|i| n * q as u64 + i).collect();
+        self.lanes_constant(ty, &numbers)
+    }
+
     /// Eight lanes of a source of 32 bits or less as 64 bits, extended from 32.
     pub(crate) fn widened(&mut self, s: &Src, q: usize, signed: bool, scratch: u8) -> Register {
         let code = if signed { Code::EVEX_Vpmovsxdq_zmm_k1z_ymmm256 } else { Code::EVEX_Vpmovzxdq_zmm_k1z_ymmm256 };

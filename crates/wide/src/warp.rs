@@ -387,16 +387,10 @@ impl Emit<'_> {
             self.a.op3(Code::EVEX_Vpsrlvd_zmm_k1z_zmm_zmmm512b32, zmm(3), zmm(3), to);
             self.a.op2(load_code(Ty::B32), zmm(2), one);
             self.a.op3(Code::EVEX_Vptestnmd_kr_k1_zmm_zmmm512b32, K6, zmm(3), zmm(2));
-            let own = self.numbers(q);
+            let own = self.lane_numbers(Ty::B32, q);
             self.a.op2(load_code(Ty::B32), Out::masked(to, K6), own);
         }
         self.a.op3(Code::EVEX_Vpermi2d_zmm_k1z_zmm_zmmm512b32, to, parts[0], parts[1]);
-    }
-
-    /// Numbers of the lanes of a part.
-    fn numbers(&mut self, q: usize) -> Mem {
-        let c = self.a.words(std::array::from_fn(|i| (16 * q + i) as u32));
-        Mem::constant(c, 0)
     }
 
     /// The lanes that `shfl` reads, in vector 4 or 5 by part; `esi` collects which are in range. `c`: the third source, if it is a constant. Uses
@@ -406,7 +400,7 @@ impl Emit<'_> {
         const AND_NOT: Code = Code::EVEX_Vpandnd_zmm_k1z_zmm_zmmm512b32;
         const OR: Code = Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32;
         let to = zmm(4 + q as u8);
-        let [five_bits, own] = [self.constant(Ty::B32, 31), self.numbers(q)];
+        let [five_bits, own] = [self.constant(Ty::B32, 31), self.lane_numbers(Ty::B32, q)];
         // The segment in vector 6, the least lane in 7, the most in 3.
         let (segment, least, most) = (zmm(6), zmm(7), zmm(3));
         match c {

@@ -14,6 +14,7 @@ use super::Call;
 use super::memory::lanes;
 #[cfg(target_arch = "x86_64")]
 use super::{fast, matrix};
+use crate::warp::context::predicate;
 use crate::warp::host::{CtaHost, Parked};
 
 /// `Routine::Sync`.
@@ -110,7 +111,7 @@ fn complete_groups(host: &CtaHost, here: &Parked, with: &[u32; 32]) {
     // One value for a group.
     let mut put = |group: u32, value: u32| lanes(group).for_each(|l| dst[0][l] = value.into());
     if let Op::Vote(mode) = op {
-        let trues = (0..32).zip(&src[0]).fold(0, |mask, (lane, p)| mask | ((p & 1) as u32) << lane);
+        let trues = warp::true_lanes(&src[0]);
         firsts().for_each(|l| put(with[l], warp::vote(mode, with[l], trues & with[l])));
     } else if let Op::Redux { op, signed } = op {
         let values = src[0].map(|v| v as u32);
@@ -260,7 +261,7 @@ fn write_rows(all: &[Parked], op: Op, rows: &[[u64; 32]]) {
     for p in all {
         for (i, (loc, row)) in p.operands().dst.iter().zip(rows).enumerate() {
             if warp::is_predicate(op, i) {
-                p.ctx.write_row(*loc, p.lanes, &row.map(|v| if v != 0 { 0xffff_ffff } else { 0 }));
+                p.ctx.write_row(*loc, p.lanes, &row.map(|v| predicate(v != 0)));
             } else {
                 p.ctx.write_row(*loc, p.lanes, row);
             }

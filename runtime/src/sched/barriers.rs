@@ -6,10 +6,10 @@ use handloom_ir::simt::BarKind;
 use handloom_ir::trap::TrapKind;
 use handloom_plan::abi::Arrivals;
 
+use super::calls::lanes_where;
 use super::cta::CtaRun;
 use crate::grid::Ended;
-use crate::rows::lanes as lanes_of;
-use crate::warp::context::Ctx;
+use crate::warp::context::{Ctx, predicate};
 use crate::warp::host::{BarWait, ClusterWait};
 
 impl CtaRun {
@@ -61,11 +61,7 @@ impl CtaRun {
         while left != 0 {
             let named = |lane| (ctx.read(at.id, lane) as u32, at.count.map(|count| ctx.read(count, lane) as u32));
             let (id, count) = named(left.trailing_zeros() as usize);
-            let together = if at.is_one() {
-                left
-            } else {
-                lanes_of(left).filter(|l| named(*l) == (id, count)).fold(0, |m, l| m | 1 << l)
-            };
+            let together = if at.is_one() { left } else { lanes_where(left, |lane| named(lane) == (id, count)) };
             left &= !together;
             self.barrier(BarWait { warp, ctx, site, lanes: together, id }, count, predicates & together)?;
         }
@@ -128,8 +124,7 @@ impl CtaRun {
                 }
                 let site = wait.site();
                 if let Some(loc) = site.result {
-                    let is_true = if r.result != 0 { u64::from(u32::MAX) } else { 0 };
-                    let result = if site.result_is_predicate() { is_true } else { r.result.into() };
+                    let result = if site.result_is_predicate() { predicate(r.result != 0) } else { r.result.into() };
                     wait.ctx.write_row(loc, go, &[result; 32]);
                 }
                 wait.ctx.resume(site.next, go);

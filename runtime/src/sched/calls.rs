@@ -43,7 +43,7 @@ impl CtaRun {
         let mut left = lanes;
         while left != 0 {
             let target = targets[left.trailing_zeros() as usize & 31];
-            let lanes = lanes_with(&targets, target, left);
+            let lanes = lanes_where(left, |lane| targets[lane] == target);
             left &= !lanes;
             match self.callee_of(site, target) {
                 Ok(f) => {
@@ -292,7 +292,7 @@ impl CtaRun {
     }
 }
 
-/// Those of some lanes whose word is `word`.
-fn lanes_with(words: &[u64; 32], word: u64, among: u32) -> u32 {
-    lanes(among).filter(|lane| words[*lane] == word).fold(0, |m, lane| m | 1 << lane)
+/// Those of some lanes for which something holds.
+pub(super) fn lanes_where(among: u32, holds: impl Fn(usize) -> bool) -> u32 {
+    lanes(among).filter(|lane| holds(*lane)).fold(0, |m, lane| m | 1 << lane)
 }

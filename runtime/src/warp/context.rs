@@ -130,6 +130,11 @@ fn cut(value: u64, bits: u8) -> u64 {
     value & 1_u64.checked_shl(u32::from(bits)).map_or(u64::MAX, |t| t - 1)
 }
 
+/// A predicate as a row has it.
+pub(crate) fn predicate(value: bool) -> u64 {
+    if value { 0xffff_ffff } else { 0 }
+}
+
 /// Adds a word to a hash.
 pub(crate) fn mix(h: u64, word: u64) -> u64 {
     (h.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
@@ -345,22 +350,17 @@ impl Ctx {
             Loc::Row64(o) => *out = unsafe { at(o).cast::<[u64; 32]>().read() },
             Loc::Imm(v) => *out = [v; 32],
             Loc::Scalar(_) => *out = [self.read(loc, 0); 32],
-            Loc::Linear { stride, bits, .. } => {
-                let first = self.read(loc, 0);
-                for (value, lane) in out.iter_mut().zip(0_i64..) {
-                    *value = cut(first.wrapping_add_signed(stride.wrapping_mul(lane)), bits);
-                }
-            }
-            Loc::Shaped { at: o, ref shape, bits } => {
-                for (piece, (group, off)) in out.chunks_exact_mut(shape.piece_len()).zip(shape.pieces()) {
-                    // SAFETY: as in `read`, for one word of each group.
-                    let base = unsafe { at(o + 8 * group as u32).cast::<u64>().read() };
+            Loc::Linear { bits, .. } | Loc::Shaped { bits, .. } | Loc::Pieces { bits, .. } => {
+                let mut first = [0; MOST_PIECES];
+                let Some((len, stride)) = self.pieces(&loc, &mut first) else {
+                    return (0..32).filter(|l| mask >> l & 1 == 1).for_each(|l| out[l] = self.read(loc, l));
+                };
+                for (piece, first) in out.chunks_exact_mut(len).zip(first) {
                     for (value, lane) in piece.iter_mut().zip(0_i64..) {
-                        *value = cut(base.wrapping_add_signed(off.wrapping_add(shape.stride.wrapping_mul(lane))), bits);
+                        *value = cut(first.wrapping_add_signed(stride.wrapping_mul(lane)), bits);
                     }
                 }
             }
-            Loc::Pieces { .. } => (0..32).filter(|l| mask >> l & 1 == 1).for_each(|l| out[l] = self.read(loc, l)),
         }
     }
 
@@ -411,6 +411,6 @@ impl Ctx {
 
     /// Writes a predicate in a lane: 0 or all ones.
     pub(crate) fn write_pred(self, loc: Loc, lane: usize, value: bool) {
-        self.write(loc, lane, if value { 0xffff_ffff } else { 0 });
+        self.write(loc, lane, predicate(value));
     }
 }
