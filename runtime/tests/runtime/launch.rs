@@ -45,9 +45,12 @@ fn run(body: &str, config: &LaunchConfig, n_words: usize) -> Vec<u32> {
 /// The trap of the only entry of a body on one buffer.
 fn trap(body: &str, config: &LaunchConfig, n_words: usize) -> TrapReport {
     let device = Device::new().unwrap();
-    let m = module(&device, body);
-    let out = buffer(&device, &vec![0; n_words]);
-    match launch(&m.function(None).unwrap(), config, &[Arg::from(&out)]) {
+    trap_of(&module(&device, body), &buffer(&device, &vec![0; n_words]), config)
+}
+
+/// The trap of the only entry of a module on a buffer.
+fn trap_of(module: &Module, out: &DeviceBuffer, config: &LaunchConfig) -> TrapReport {
+    match launch(&module.function(None).unwrap(), config, &[Arg::from(out)]) {
         Err(LaunchError::Trap(t)) => *t,
         other => panic!("{:?}: {other:?}", config.engine),
     }
@@ -82,8 +85,11 @@ fn every_thread_writes_its_word() {
 #[test]
 fn strays_are_reported_alike() {
     let mut texts = Vec::new();
+    // One buffer for both: the reports tell its address.
+    let device = Device::new().unwrap();
+    let (m, out) = (module(&device, GLOBAL_ID), buffer(&device, &[0; 600]));
     for engine in engines() {
-        let t = trap(GLOBAL_ID, &config(3, 256, engine), 600);
+        let t = trap_of(&m, &out, &config(3, 256, engine));
         assert_eq!(t.kind().word(), "out_of_bounds");
         assert_eq!(t.trap().cta, [2, 0, 0], "{engine:?}");
         assert_eq!(t.trap().thread, [88, 0, 0]);
