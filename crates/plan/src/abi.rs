@@ -541,7 +541,7 @@ pub struct Tables {
     pub builtins: Vec<(handloom_ir::simt::Builtin, Loc, handloom_diag::Span)>,
     /// Special registers read by routine.
     pub sregs: Vec<handloom_ir::types::Sreg>,
-    /// Where each register lives between blocks; `None` for those that do not.
+    /// Where each register lives between blocks, `None` for those that do not. Nothing in code that no context leaves for other code once it has run.
     pub homes: Vec<Option<Loc>>,
     /// Whether code starts the warps of a CTA that has not run by itself ([`CtaCtx::fresh`]): their headers need not be written, and no lane may be pending.
     pub starts_warps: bool,

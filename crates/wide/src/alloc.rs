@@ -165,11 +165,6 @@ pub(crate) fn places(plan: &Plan, elsewhere: &[Option<u32>], indices: &Indices) 
 }
 
 impl Places {
-    /// Where the runtime finds each register that has a home.
-    pub fn homes(&self, plan: &Plan) -> Vec<Option<Loc>> {
-        (0..self.of.len()).map(|r| self.home_of(plan, r)).collect()
-    }
-
     /// Where the runtime finds a register between blocks.
     pub fn home_of(&self, plan: &Plan, r: usize) -> Option<Loc> {
         if !self.is_own[r] {

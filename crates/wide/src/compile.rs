@@ -215,13 +215,12 @@ fn made(
     tables.stack_bytes = e.frame_bytes() as u32;
     tables.ctx_bytes = e.places.ctx_bytes(e.scratch.1);
     tables.pend_offset = e.places.pend;
-    tables.homes = e.places.homes(&plan);
     tables.starts_warps = e.turns.is_some();
     tables.work = (options.counted == Counting::All).then_some(e.places.work);
     tables.runs_on = e.turns.is_some() && !calls_runtime(&plan.func);
     for (site, block) in tables.barriers.iter_mut().zip(&plan.sites.barriers) {
         let result = plan.func.blocks[block.idx()].term.result();
-        site.result = result.and_then(|d| tables.homes[d.idx()]);
+        site.result = result.and_then(|d| e.places.home_of(&plan, d.idx()));
     }
     if let Some(what) = e.a.lack() {
         let what = if what.starts_with("a bug") { what.to_owned() } else { format!("{what} with AVX2") };
