@@ -1,5 +1,5 @@
-//! Atomics on integers of 32 and 64 bits, and sums of floats, without a call: lane by lane in ascending order, or as one where all lanes name one address
-//! and nobody wants the old value.
+//! Atomics on integers of 32 and 64 bits, and sums of floats, of 16 bits and pairs of them too, without a call: lane by lane in ascending order, or as one where all lanes
+//! name one address and nobody wants the old value.
 //!
 //! Shared memory is that of one host thread: a plain read and write is atomic there. Elsewhere the host's locked instructions are, which also order all
 //! accesses. A generic address that passes the test of the heap is one to global memory. All lanes are tested before the first has an effect. Folding
@@ -7,8 +7,8 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Pure, Reg, Val};
-use handloom_ir::types::{AtomOp, Int, ScalarType, StateSpace, Ty};
+use handloom_ir::simt::{FMode, Inst, Pure, Reg, Val};
+use handloom_ir::types::{AtomOp, Float, Int, Rounding, ScalarType, StateSpace, Ty};
 use handloom_plan::Plan;
 use handloom_plan::abi::{CtaCtx, Loc};
 use handloom_plan::access::{AccessClass, Kind};
@@ -16,10 +16,11 @@ use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
 use crate::alloc::{Place, n_parts};
-use crate::asm::{Mem, Out, low32};
+use crate::asm::{Mem, Out, low, low32};
 use crate::emit::*;
+use crate::half::Half;
 use crate::table::simple;
-use crate::values::{Src, by_width, is_wide, load_code, store_code};
+use crate::values::{At, Src, by_width, is_wide, load_code, store_code};
 
 const RDI: Register = Register::RDI;
 const R8: Register = Register::R8;
@@ -40,7 +41,21 @@ struct Words {
 
 impl Words {
     fn is_float(self) -> bool {
-        matches!(self.ty, ScalarType::F32 | ScalarType::F64)
+        Float::of(self.ty).is_some()
+    }
+
+    /// Bytes of an element of a row of such words.
+    fn bytes_in_row(self) -> u32 {
+        if self.is_wide() { 8 } else { 4 }
+    }
+
+    /// The instruction that exchanges a word for another one if it is still the one that was read, and what it writes.
+    fn exchange(self, r: Register) -> (Code, Register) {
+        match self.ty.bits() {
+            16 => (Code::Cmpxchg_rm16_r16, low(r, 16)),
+            32 => (Code::Cmpxchg_rm32_r32, low32(r)),
+            _ => (Code::Cmpxchg_rm64_r64, r),
+        }
     }
 
     fn is_wide(self) -> bool {
@@ -95,11 +110,11 @@ impl Words {
 
 /// Whether an atomic is done here.
 pub(crate) fn is_inline(class: &AccessClass, plan: &Plan) -> bool {
-    use ScalarType::{B32, B64, F32, F64, S32, S64, U32, U64};
+    use ScalarType::{B32, B64, BF16, BF16x2, F16, F16x2, F32, F64, S32, S64, U32, U64};
     let Kind::Atomic(op, ty) = class.kind else { return false };
     let known = match ty {
         B32 | U32 | S32 | B64 | U64 | S64 => op != AtomOp::Step,
-        F32 | F64 => op == AtomOp::Add,
+        F16 | BF16 | F16x2 | BF16x2 | F32 | F64 => op == AtomOp::Add,
         _ => false,
     };
     let reached = match class.space {
@@ -208,10 +223,9 @@ impl Emit<'_> {
         self.a.op2(Code::VEX_Blsr_r32_rm32, ECX, ECX);
         self.a.jump(Code::Jne_rel32_64, again);
         if w.is_private {
-            self.a.store(w.pick(Code::Mov_rm32_r32, Code::Mov_rm64_r64), Mem::at(R9, 0), w.of(R8), ALL);
+            self.write_word(w);
         } else {
-            let code = w.pick(Code::Cmpxchg_rm32_r32, Code::Cmpxchg_rm64_r64);
-            self.a.store_locked(code, Mem::at(R9, 0), w.of(R8), true);
+            self.exchange_word(w);
             self.a.jump(Code::Jne_rel32_64, start);
         }
         self.tell_if_changed(w);
@@ -219,12 +233,29 @@ impl Emit<'_> {
 
     /// The word at `r9`, to `rax`.
     fn read_word(&mut self, w: Words) {
-        self.a.op2(w.pick(Code::Mov_r32_rm32, Code::Mov_r64_rm64), w.of(RAX), Mem::at(R9, 0));
+        let narrow = if w.ty.bits() == 16 { Code::Movzx_r32_rm16 } else { Code::Mov_r32_rm32 };
+        self.a.op2(w.pick(narrow, Code::Mov_r64_rm64), w.of(RAX), Mem::at(R9, 0));
+    }
+
+    /// The word in `r8`, to memory at `r9`.
+    fn write_word(&mut self, w: Words) {
+        let (code, bits) = match w.ty.bits() {
+            16 => (Code::Mov_rm16_r16, 16),
+            32 => (Code::Mov_rm32_r32, 32),
+            _ => (Code::Mov_rm64_r64, 64),
+        };
+        self.a.store(code, Mem::at(R9, 0), low(R8, bits), ALL);
+    }
+
+    /// The same if the one in `rax` is still there; else that one is in `rax`, and the flags say so.
+    fn exchange_word(&mut self, w: Words) {
+        let (code, new) = w.exchange(R8);
+        self.a.store_locked(code, Mem::at(R9, 0), new, true);
     }
 
     /// The lane of a row whose number is in `edx`.
     fn operand(&mut self, w: Words, row: u32, to: Register) {
-        let m = Mem::indexed(WARP, RDX, w.ty.bits() / 8, row.cast_signed());
+        let m = Mem::indexed(WARP, RDX, w.bytes_in_row(), row.cast_signed());
         self.a.op2(w.pick(Code::Mov_r32_rm32, Code::Mov_r64_rm64), w.of(to), m);
     }
 
@@ -285,8 +316,50 @@ impl Emit<'_> {
             self.a.jump(Code::Jmp_rel32_64, done);
             self.a.bind(some);
         }
-        self.each_word(x, w, &rows, result, in_order);
+        if w.is_float() && result.is_none() && !w.is_private {
+            self.sums_of_runs(x, w, addresses, rows[0]);
+        } else {
+            self.each_word(x, w, &rows, result, in_order);
+        }
         self.a.bind(done);
+    }
+
+    /// Sums of floats lane by lane, those of lanes one after the other with one address as one read and one write, as in [`folded_sum`](Self::folded_sum). Addresses of 64 bits are
+    /// in a row.
+    fn sums_of_runs(&mut self, x: &Access, w: Words, addresses: u32, row: u32) {
+        let [run, start, again, out] = std::array::from_fn(|_| self.a.label());
+        let address = Mem::indexed(WARP, RDX, 8, addresses.cast_signed());
+        self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
+        self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
+        self.load64(R10, address);
+        self.a.bind(run);
+        self.a.op2(Code::Lea_r64_m, R9, Mem::indexed(R10, R11, 1, 0));
+        self.a.op2(Code::Mov_r32_rm32, low32(RDI), ECX);
+        self.read_word(w);
+        self.a.bind(start);
+        self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+        self.a.bind(again);
+        self.operand(w, row, RSI);
+        self.sum(w);
+        self.a.op2(Code::VEX_Blsr_r32_rm32, ECX, ECX);
+        self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
+        self.a.jump(Code::Jb_rel32_64, out);
+        self.load64(R10, address);
+        self.a.op2(Code::Lea_r64_m, RSI, Mem::indexed(R10, R11, 1, 0));
+        self.a.op2(Code::Cmp_r64_rm64, RSI, R9);
+        self.a.jump(Code::Je_rel32_64, again);
+        self.a.bind(out);
+        let done = self.a.label();
+        self.exchange_word(w);
+        self.a.jump(Code::Je_rel32_64, done);
+        // Another thread wrote in between: the same lanes once more.
+        self.a.op2(Code::Mov_r32_rm32, ECX, low32(RDI));
+        self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
+        self.a.jump(Code::Jmp_rel32_64, start);
+        self.a.bind(done);
+        self.tell_if_changed(w);
+        self.a.op2(Code::Test_rm32_r32, ECX, ECX);
+        self.a.jump(Code::Jne_rel32_64, run);
     }
 
     /// Changes the words of all lanes by `rsi`, each at an offset of 32 bits in vectors 0 to `n` from `r11`. Offsets that go through memory wait for their store.
@@ -345,19 +418,18 @@ impl Emit<'_> {
         self.lane_value(by, 0, RSI);
         self.a.op2(Code::Popcnt_r32_rm32, EDX, x.lanes);
         self.a.op2(Code::Imul_r64_rm64, RDX, RSI);
-        let word = Mem::at(R9, 0);
         if w.is_private {
             self.read_word(w);
         } else {
             self.a.op2(Code::Mov_r64_rm64, RAX, RDX);
-            self.a.store_locked(w.pick(Code::Xadd_rm32_r32, Code::Xadd_rm64_r64), word, w.of(RAX), true);
+            self.a.store_locked(w.pick(Code::Xadd_rm32_r32, Code::Xadd_rm64_r64), Mem::at(R9, 0), w.of(RAX), true);
         }
         if w.is_private || w.tells {
             self.a.op2(Code::Mov_r64_rm64, R8, RDX);
             self.a.op2(Code::Add_r64_rm64, R8, RAX);
         }
         if w.is_private {
-            self.a.store(w.pick(Code::Mov_rm32_r32, Code::Mov_rm64_r64), word, w.of(R8), ALL);
+            self.write_word(w);
         }
         self.tell_if_changed(w);
         let (old, step, rank) = (zmm(4), zmm(5), zmm(6));
@@ -417,7 +489,7 @@ impl Emit<'_> {
             None => self.one_word(w, result.is_some()),
         }
         if let Some((_, row)) = result {
-            let m = Mem::indexed(WARP, RDX, w.ty.bits() / 8, row.cast_signed());
+            let m = Mem::indexed(WARP, RDX, w.bytes_in_row(), row.cast_signed());
             self.a.store(w.pick(Code::Mov_rm32_r32, Code::Mov_rm64_r64), m, w.of(RAX), ALL);
         }
         self.a.op2(Code::VEX_Blsr_r32_rm32, ECX, ECX);
@@ -427,13 +499,13 @@ impl Emit<'_> {
         }
     }
 
-    /// One word at `r9` with the operands in `rsi` and `rdi`; the old value in `rax`. Clobbers `r8`, `r10`, vectors 4 and 5.
+    /// One word at `r9` with the operands in `rsi` and `rdi`; the old value in `rax`. Clobbers `r8`, and what [`sum`](Self::sum) does.
     fn one_word(&mut self, w: Words, wants_old: bool) {
         let m = Mem::at(R9, 0);
         if w.is_private {
             self.read_word(w);
             self.new_word(w);
-            self.a.store(w.pick(Code::Mov_rm32_r32, Code::Mov_rm64_r64), m, w.of(R8), ALL);
+            self.write_word(w);
             self.tell_if_changed(w);
             return;
         }
@@ -441,7 +513,7 @@ impl Emit<'_> {
             AtomOp::Cas => {
                 self.a.op2(Code::Mov_r64_rm64, RAX, RSI);
                 self.a.op2(Code::Mov_r64_rm64, R8, RDI);
-                self.a.store_locked(w.pick(Code::Cmpxchg_rm32_r32, Code::Cmpxchg_rm64_r64), m, w.of(R8), true);
+                self.exchange_word(w);
                 if w.tells {
                     // Where they were not equal, nothing was written.
                     self.a.op2(Code::Cmovne_r64_rm64, R8, RAX);
@@ -464,7 +536,7 @@ impl Emit<'_> {
                 self.read_word(w);
                 self.a.bind(again);
                 self.new_word(w);
-                self.a.store_locked(w.pick(Code::Cmpxchg_rm32_r32, Code::Cmpxchg_rm64_r64), m, w.of(R8), true);
+                self.exchange_word(w);
                 self.a.jump(Code::Jne_rel32_64, again);
                 self.tell_if_changed(w);
             }
@@ -539,8 +611,18 @@ impl Emit<'_> {
         }
     }
 
-    /// Adds the float in `rsi` to the one in `r8`. Clobbers `rsi`, `r10`, vectors 4 and 5.
+    /// Adds the float in `rsi` to the one in `r8`. Clobbers `rsi`, `r10`, vectors 4 and 5; of floats of 16 bits vectors 0 to 7, `k5` to `k7`.
     fn sum(&mut self, w: Words) {
+        if let Some(ty) = Float::of(w.ty).filter(|ty| Half::of(*ty).is_some()) {
+            let mode = FMode { ty, round: Rounding::Nearest, ftz: false, sat: false, relu: false };
+            let src = [(0, R8), (1, RSI)].map(|(i, word)| {
+                self.a.op2(Code::EVEX_Vmovd_xmm_rm32, xmm(zmm(i)), low32(word));
+                Src { at: At::Given(zmm(i)), ty: Ty::B32, odd: false }
+            });
+            self.half_op(Pure::FAdd(mode), 0, &src, zmm(4).into());
+            self.a.op2(Code::EVEX_Vmovd_rm32_xmm, low32(R8), xmm(zmm(4)));
+            return;
+        }
         let (a, b) = (xmm(zmm(4)), xmm(zmm(5)));
         if w.flushes() {
             self.flush_word(R8);
