@@ -14,11 +14,9 @@
 use std::fmt;
 
 use handloom_audit::Met;
+use handloom_ir::simt::BARRIERS;
 
 use crate::warp::WARP_SIZE;
-
-/// Barriers of a cta.
-pub const BARRIERS: u32 = 16;
 
 /// What an arrival does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -57,7 +57,7 @@ pub struct CtaCtx {
     pub first: u64,
     /// End of the array of contexts.
     pub end: u64,
-    /// Contexts that arrived at the plain barrier in this epoch.
+    /// Contexts that arrived at the plain barrier in this epoch, and [`AT_ANOTHER`] for each that arrived at another one.
     pub arrived: u32,
     /// Contexts that have no live lane left (counted by code when a whole warp exits unmasked, by the runtime otherwise).
     pub retired: u32,
@@ -422,11 +422,25 @@ impl SyncSite {
     }
 }
 
+/// What a warp adds to [`CtaCtx::arrived`] that waits inside code at another barrier than the plain one: so code passes none until the runtime has taken note.
+pub const AT_ANOTHER: u32 = 1 << 16;
+
+/// Which barrier threads come to, by constants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Waited {
+    /// Its number.
+    pub id: u32,
+    /// How many threads are expected, if it says.
+    pub threads: Option<u32>,
+}
+
 /// A barrier at the end of a block. Its number is its index in every table of the function.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BarrierSite {
     /// What an arrival does.
     pub kind: handloom_ir::simt::BarKind,
+    /// Which one it is, if warps may wait at it inside code.
+    pub waited: Option<Waited>,
     /// Where the result of a reduction lives; `None` if there is none.
     pub result: Option<Loc>,
     /// Block where lanes go on.

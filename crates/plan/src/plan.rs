@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use handloom_diag::Span;
-use handloom_ir::simt::{BarKind, Block, BlockId, Counting, FrameLayout, Function, Inst, Op, Reg, Sites, Term, Val};
+use handloom_ir::simt::{BARRIERS, BarKind, Block, BlockId, Counting, FrameLayout, Function, Inst, Op, Reg, Sites, Term, Val};
 use handloom_ir::types::StateSpace;
 
-use crate::abi::{BarrierSite, Origin, SyncSite, Tables, YieldSite};
+use crate::abi::{BarrierSite, Origin, SyncSite, Tables, Waited, YieldSite};
 use crate::access::{AccessClass, Kind};
 use crate::analysis::cfg::{Cfg, Set};
 use crate::analysis::classes::{Facts, analyse_with};
@@ -152,15 +152,26 @@ impl Plan {
         }
     }
 
-    /// Whether a block ends with a barrier that code passes by itself once all warps are there, where all lanes of a warp come together.
+    /// Whether a block ends with a barrier that code passes by itself once all warps are there or have ended, where all lanes of a warp come together.
     pub fn ends_with_plain_barrier(&self, b: usize) -> bool {
-        match self.func.blocks[b].term {
-            Term::Barrier { kind: BarKind::Sync, id: Val::Imm(id, ty), count: None, pred: None, .. } => {
-                let stays = self.func.is_entry && !self.options.is_callee && !self.options.tells_fences();
-                id & ty.mask() == 0 && stays
-            }
-            _ => false,
-        }
+        self.waits_for_all(b) == Some(Waited { id: 0, threads: None })
+    }
+
+    /// The barrier at the end of a block, if it waits for all threads of the CTA, and says so by constants: where every warp comes to it with all its lanes, they may go on.
+    pub fn waits_for_all(&self, b: usize) -> Option<Waited> {
+        let Term::Barrier { kind: BarKind::Sync, id: Val::Imm(id, ty), count, pred: None, .. } = self.func.blocks[b].term
+        else {
+            return None;
+        };
+        let stays = self.func.is_entry && !self.options.is_callee && !self.options.tells_fences();
+        let threads = match count {
+            None => None,
+            // Whole warps are counted.
+            Some(Val::Imm(n, ty)) if n & ty.mask() == u64::from(32 * self.facts.shape.n_warps()) => Some(n as u32),
+            Some(_) => return None,
+        };
+        let id = (id & ty.mask()) as u32;
+        (stays && id < BARRIERS).then_some(Waited { id, threads })
     }
 
     /// Whether a block ends with an exit of threads that leaves the code: from inside a function, since the runtime takes them out of its callers, and
@@ -205,7 +216,8 @@ impl Plan {
     fn barrier_site(&self, block: BlockId) -> BarrierSite {
         let Block { term, term_span, .. } = &self.func.blocks[block.idx()];
         let Term::Barrier { kind, next, .. } = term else { unreachable!("bug: {term:?} is no barrier") };
-        BarrierSite { kind: *kind, result: None, next: next.0, span: *term_span }
+        let waited = self.waits_for_all(block.idx());
+        BarrierSite { kind: *kind, waited, result: None, next: next.0, span: *term_span }
     }
 
     fn yield_site(&self, block: BlockId) -> YieldSite {

@@ -486,17 +486,22 @@ impl Emit<'_> {
             Term::Trap(kind) => self.trap(*kind, None),
             Term::Barrier { kind: _, id, count, pred, dst: _, next } => {
                 let leave = self.a.label();
-                if self.plan.ends_with_plain_barrier(b) {
+                let is_plain = self.plan.ends_with_plain_barrier(b);
+                if is_plain || self.turns.is_some() && self.plan.waits_for_all(b).is_some() {
                     if self.in_part {
                         self.a.op2(Code::Cmp_r32_rm32, LANES, warp(offset_of!(WarpCtx, live)));
                         self.a.jump(Code::Jne_rel32_64, leave);
                     }
-                    self.arrive(next.idx());
-                    if !self.in_part {
+                    if is_plain {
+                        self.arrive(next.idx());
+                    } else {
+                        self.come_to_another(next.idx(), leave);
+                    }
+                    if is_plain && !self.in_part {
                         return;
                     }
                 }
-                self.a.bind(leave);
+                self.a.bind_if_wanted(leave);
                 let (id, count) = (self.loc(*id), count.map(|c| self.loc(c)));
                 self.tables.arrivals.push(Arrivals { id, count });
                 let arrivals = self.tables.arrivals.len() as u32 - 1;
@@ -547,6 +552,16 @@ impl Emit<'_> {
             self.a.jump(Code::Call_rel32_64, save);
         }
         self.leave(stop);
+    }
+
+    /// Another barrier that all threads wait at, reached by all lanes that the warp has left. A warp that no turn has goes to `leave`, or on.
+    fn come_to_another(&mut self, next: usize, leave: Label) {
+        if self.in_part && !self.has_warp_of_few() {
+            self.a.imm(Code::Cmp_rm32_imm32, LANES, -1);
+            self.a.jump(Code::Jne_rel32_64, leave);
+        }
+        self.move_live(next, Way::Out);
+        self.come_to(Some(self.at.0));
     }
 
     /// A plain barrier reached by all lanes that the warp has left.

@@ -4,7 +4,7 @@ use handloom_diag::Span;
 use handloom_interp::barrier::{Arrival, Barriers, Misuse, of_warpgroup};
 use handloom_ir::simt::BarKind;
 use handloom_ir::trap::TrapKind;
-use handloom_plan::abi::Arrivals;
+use handloom_plan::abi::{AT_ANOTHER, Arrivals, Waited};
 
 use super::calls::lanes_where;
 use super::cta::CtaRun;
@@ -90,9 +90,10 @@ impl CtaRun {
                 if site.kind == BarKind::Warpgroup { Arrival::Warpgroup } else { Arrival::WarpgroupStart }
             }
         };
-        if self.host_ref().told.is_some() && self.ctx().arrived > 0 {
+        let arrived = self.ctx().arrived;
+        if arrived >= AT_ANOTHER || self.host_ref().told.is_some() && arrived > 0 {
             // Either all wait inside code, or nobody.
-            self.take_plain_arrivals()?;
+            self.take_arrivals()?;
         }
         self.sync_live(site.span)?;
         let host = self.host();
@@ -134,8 +135,8 @@ impl CtaRun {
         }
     }
 
-    /// Moves contexts that arrived at the plain barrier inside code, but not all of them, to the barriers of the host state.
-    pub(super) fn take_plain_arrivals(&mut self) -> Result<(), Ended> {
+    /// Moves contexts that arrived at a barrier inside code, but not all of them, to the barriers of the host state.
+    pub(super) fn take_arrivals(&mut self) -> Result<(), Ended> {
         let epoch = self.ctx().epoch;
         let tables = self.host().base_tables;
         for w in 0..self.full.len() {
@@ -147,12 +148,13 @@ impl CtaRun {
                 h.wait_epoch = 0;
                 h.state = ctx.tables().skip();
             });
-            let span = ctx.tables().barrier(site).span;
+            let (span, waited) = (ctx.tables().barrier(site).span, ctx.tables().barrier(site).waited);
+            let Some(Waited { id, threads }) = waited else { return Err(Ended::bug("code waits where it cannot")) };
             self.sync_live(span)?;
             let host = self.host();
-            host.waiting.push(BarWait { warp: w, ctx, site, lanes: h.live, id: 0 });
+            host.waiting.push(BarWait { warp: w, ctx, site, lanes: h.live, id });
             if let Some(b) = &mut host.barriers
-                && let Err(why) = b.arrive(w, h.live, Arrival::Sync, 0, None, 0)
+                && let Err(why) = b.arrive(w, h.live, Arrival::Sync, id, threads, 0)
             {
                 return Err(self.misuse(&why, span, w, h.live));
             }

@@ -582,7 +582,7 @@ impl CtaRun {
     /// When code has been through all contexts: passes what can be passed. Says whether somebody can run now.
     fn settle(&mut self) -> Result<bool, Ended> {
         if self.ctx().arrived > 0 {
-            self.take_plain_arrivals()?;
+            self.take_arrivals()?;
         }
         // Who arrives later says first who has ended until then.
         let host = self.host_ref();

@@ -36,7 +36,9 @@ impl CtaRun {
             // Its lanes are pending already at the block after the barrier.
             let at_barrier = h.plain_barrier(self.epoch(), base.tables());
             if let Some(site) = at_barrier {
-                add(w, h.live, base.tables().barrier(site).span, "barrier 0");
+                let site = base.tables().barrier(site);
+                let id = site.waited.map_or(0, |waited| waited.id);
+                add(w, h.live, site.span, &handloom_interp::barrier::waits_for(id));
             }
             let base = at_barrier.is_none().then_some(base);
             for ctx in base.into_iter().chain(warp.calls.iter().map(|a| a.ctx)) {

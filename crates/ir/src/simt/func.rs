@@ -57,6 +57,9 @@ impl Inst {
     }
 }
 
+/// Barriers of a cta.
+pub const BARRIERS: u32 = 16;
+
 /// What an arrival at a cta barrier does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 pub enum BarKind {

@@ -103,7 +103,7 @@ fn barriers_say_what_they_are() {
 }
 
 fn barrier(kind: BarKind) -> BarrierSite {
-    BarrierSite { kind, result: None, next: 0, span: Span::NONE }
+    BarrierSite { kind, waited: None, result: None, next: 0, span: Span::NONE }
 }
 
 /// Tables with some sites of each kind.

@@ -2,9 +2,9 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{BarKind, Inst, Op, Term};
+use handloom_ir::simt::{Inst, Op, Term};
 use handloom_ir::types::{AtomOp, Order, ScalarType};
-use handloom_plan::abi::{CtaCtx, Meeting, Reason, Stop, WarpCtx};
+use handloom_plan::abi::{AT_ANOTHER, CtaCtx, Meeting, Reason, Stop, WarpCtx};
 use iced_x86::{Code, Register};
 
 use super::{
@@ -14,7 +14,6 @@ use super::{
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::head::Head;
-use crate::table::constant;
 
 const RDI: Register = Register::RDI;
 const R8D: Register = Register::R8D;
@@ -177,14 +176,10 @@ impl Emit<'_> {
         from.into_iter().map(|list| if let [s] = list[..] { Some(s) } else { None }).collect()
     }
 
-    /// Where lanes go on after the barrier at the end of a block, if it is one that code passes by itself.
+    /// Where lanes go on after the barrier at the end of a block, if it is one that turns end at: of all threads. The plain one is also passed by headers.
     pub(crate) fn plain_barrier(&self, b: usize) -> Option<usize> {
         match &self.f.blocks[b].term {
-            Term::Barrier { kind: BarKind::Sync, id, count: None, pred: None, dst: _, next }
-                if constant(*id) == Some(0) && self.f.is_entry && !self.plan.options.is_callee =>
-            {
-                Some(next.idx())
-            }
+            Term::Barrier { next, .. } if self.plan.waits_for_all(b).is_some() => Some(next.idx()),
             _ => None,
         }
     }
@@ -527,6 +522,9 @@ impl Emit<'_> {
                 self.a.imm(Code::Mov_rm32_imm32, Mem::at(RSI, pend + 4 * to as i32), -1);
             }
             self.store_number(field(RSI, WarpCtx::PLAIN_BARRIER), self.plan.sites.number(b));
+            if !self.plan.ends_with_plain_barrier(b) {
+                self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, arrived)), AT_ANOTHER.cast_signed());
+            }
             self.a.bind(other);
         }
         for h in self.turns.as_ref().map_or(Vec::new(), |t| t.loops.clone()) {
