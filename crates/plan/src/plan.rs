@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use handloom_diag::Span;
-use handloom_ir::simt::{BARRIERS, BarKind, Block, BlockId, Counting, FrameLayout, Function, Inst, Op, Reg, Sites, Term, Val};
+use handloom_ir::simt::{
+    BARRIERS, BarKind, Block, BlockId, Counting, FrameLayout, Function, Inst, Op, Reg, Sites, Term, Val,
+};
 use handloom_ir::types::StateSpace;
 
 use crate::abi::{BarrierSite, Origin, SyncSite, Tables, Waited, YieldSite};
@@ -159,7 +161,8 @@ impl Plan {
 
     /// The barrier at the end of a block, if it waits for all threads of the CTA, and says so by constants: where every warp comes to it with all its lanes, they may go on.
     pub fn waits_for_all(&self, b: usize) -> Option<Waited> {
-        let Term::Barrier { kind: BarKind::Sync, id: Val::Imm(id, ty), count, pred: None, .. } = self.func.blocks[b].term
+        let Term::Barrier { kind: BarKind::Sync, id: Val::Imm(id, ty), count, pred: None, .. } =
+            self.func.blocks[b].term
         else {
             return None;
         };

@@ -628,6 +628,18 @@ impl Maker {
     }
 }
 
+/// A text whose barriers have other numbers in two of five: one for all of them, or several in turn.
+fn numbered(text: &str, seed: u64) -> String {
+    let numbers: &[u32] = match seed % 5 {
+        3 => &[5],
+        4 => &[0, 1, 15],
+        _ => return text.to_owned(),
+    };
+    let mut pieces = text.split("bar.sync 0;");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.zip(numbers.iter().cycle()).fold(first, |text, (piece, id)| format!("{text}bar.sync {id};{piece}"))
+}
+
 /// The kernel of a seed.
 pub fn kernel(seed: u64) -> Kernel {
     let mut rng = Rng::new(seed);
@@ -683,7 +695,7 @@ pub fn kernel(seed: u64) -> Kernel {
          mov.u32 %t0, %ctaid.y;\n    mov.u32 %t1, %ntid.y;\n    mov.u32 %t2, %tid.y;\n    mad.lo.s32 %y, %t0, %t1, %t2;\n    \
          mad.lo.s32 %idx, %y, %c, %x;\n    mov.u32 %at, tile;\n    shl.b32 %t0, %lin, 2;\n    add.u32 %at, %at, %t0;\n    \
          mov.u32 %r, %idx;\n    mov.u32 %s, %lin;\n    cvt.u64.u32 %w, %n;\n{}    ret;\n}}\n",
-        m.text
+        numbered(&m.text, seed)
     );
     let text = seen.text(text, "mov.u32 %t0, %ctaid.x;\n    mov.u32 %t1, ");
     Kernel { text, block: seen, grid, n, words: usize::try_from(words).unwrap_or(1) }
