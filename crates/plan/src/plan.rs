@@ -156,16 +156,20 @@ impl Plan {
 
     /// Whether a block ends with a barrier that code passes by itself once all warps are there or have ended, where all lanes of a warp come together.
     pub fn ends_with_plain_barrier(&self, b: usize) -> bool {
-        self.waits_for_all(b) == Some(Waited { id: 0, threads: None })
+        self.is_without_result(b) && self.waits_for_all(b) == Some(Waited { id: 0, threads: None })
+    }
+
+    /// Whether a block ends with a barrier that is no reduction.
+    pub fn is_without_result(&self, b: usize) -> bool {
+        matches!(self.func.blocks[b].term, Term::Barrier { kind: BarKind::Sync, pred: None, .. })
     }
 
     /// The barrier at the end of a block, if it waits for all threads of the CTA, and says so by constants: where every warp comes to it with all its lanes, they may go on.
     pub fn waits_for_all(&self, b: usize) -> Option<Waited> {
-        let Term::Barrier { kind: BarKind::Sync, id: Val::Imm(id, ty), count, pred: None, .. } =
-            self.func.blocks[b].term
-        else {
+        let Term::Barrier { kind, id: Val::Imm(id, ty), count, .. } = self.func.blocks[b].term else { return None };
+        if !matches!(kind, BarKind::Sync | BarKind::RedPopc | BarKind::RedAnd | BarKind::RedOr) {
             return None;
-        };
+        }
         let stays = self.func.is_entry && !self.options.is_callee && !self.options.tells_fences();
         let threads = match count {
             None => None,

@@ -495,7 +495,7 @@ impl Emit<'_> {
                     if is_plain {
                         self.arrive(next.idx());
                     } else {
-                        self.come_to_another(next.idx(), leave);
+                        self.come_to_another(next.idx(), *pred, leave);
                     }
                     if is_plain && !self.in_part {
                         return;
@@ -506,9 +506,7 @@ impl Emit<'_> {
                 self.tables.arrivals.push(Arrivals { id, count });
                 let arrivals = self.tables.arrivals.len() as u32 - 1;
                 let predicates = pred.map(|p| {
-                    let p = self.src(p);
-                    self.bits(&p);
-                    self.a.op2(Code::And_r32_rm32, EAX, LANES);
+                    self.brought(p);
                     // `save` keeps it.
                     self.a.op2(Code::Mov_r32_rm32, TAKERS, EAX);
                     TAKERS
@@ -554,11 +552,22 @@ impl Emit<'_> {
         self.leave(stop);
     }
 
+    /// The lanes of the block whose predicate holds, in `eax`.
+    fn brought(&mut self, predicate: Val) {
+        let p = self.src(predicate);
+        self.bits(&p);
+        self.a.op2(Code::And_r32_rm32, EAX, LANES);
+    }
+
     /// Another barrier that all threads wait at, reached by all lanes that the warp has left. A warp that no turn has goes to `leave`, or on.
-    fn come_to_another(&mut self, next: usize, leave: Label) {
+    fn come_to_another(&mut self, next: usize, predicate: Option<Val>, leave: Label) {
         if self.in_part && !self.has_warp_of_few() {
             self.a.imm(Code::Cmp_rm32_imm32, LANES, -1);
             self.a.jump(Code::Jne_rel32_64, leave);
+        }
+        if let Some(p) = predicate {
+            self.brought(p);
+            self.store32(warp(WarpCtx::PREDICATES), EAX);
         }
         self.move_live(next, Way::Out);
         self.come_to(Some(self.at.0));

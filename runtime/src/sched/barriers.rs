@@ -79,11 +79,9 @@ impl CtaRun {
                 self.cluster_wait(ClusterWait { ctx, site: number, lanes, phase: 0 });
                 return Ok(());
             }
-            BarKind::Sync => Arrival::Sync,
-            BarKind::Arrive => Arrival::Arrive,
-            BarKind::RedPopc => Arrival::RedPopc,
-            BarKind::RedAnd => Arrival::RedAnd,
-            BarKind::RedOr => Arrival::RedOr,
+            BarKind::Sync | BarKind::Arrive | BarKind::RedPopc | BarKind::RedAnd | BarKind::RedOr => {
+                arrival_of(site.kind)
+            }
             BarKind::Warpgroup | BarKind::WarpgroupStart => {
                 let (id, threads) = of_warpgroup(w, self.full.len());
                 (wait.id, count) = (id, Some(threads));
@@ -148,18 +146,30 @@ impl CtaRun {
                 h.wait_epoch = 0;
                 h.state = ctx.tables().skip();
             });
-            let (span, waited) = (ctx.tables().barrier(site).span, ctx.tables().barrier(site).waited);
+            let at = ctx.tables().barrier(site);
+            let (span, waited, kind) = (at.span, at.waited, arrival_of(at.kind));
             let Some(Waited { id, threads }) = waited else { return Err(Ended::bug("code waits where it cannot")) };
             self.sync_live(span)?;
             let host = self.host();
             host.waiting.push(BarWait { warp: w, ctx, site, lanes: h.live, id });
             if let Some(b) = &mut host.barriers
-                && let Err(why) = b.arrive(w, h.live, Arrival::Sync, id, threads, 0)
+                && let Err(why) = b.arrive(w, h.live, kind, id, threads, h.predicates() & h.live)
             {
                 return Err(self.misuse(&why, span, w, h.live));
             }
         }
         self.ctx().arrived = 0;
         Ok(())
+    }
+}
+
+/// What an arrival at a barrier of the CTA does; those at others count as waiting.
+fn arrival_of(kind: BarKind) -> Arrival {
+    match kind {
+        BarKind::Arrive => Arrival::Arrive,
+        BarKind::RedPopc => Arrival::RedPopc,
+        BarKind::RedAnd => Arrival::RedAnd,
+        BarKind::RedOr => Arrival::RedOr,
+        _ => Arrival::Sync,
     }
 }

@@ -217,6 +217,14 @@ impl WarpCtx {
 
     /// Where code writes that number.
     pub const PLAIN_BARRIER: usize = offset_of!(WarpCtx, site);
+
+    /// Where code writes what the lanes of the context bring to a reduction that they wait for inside code: a bit for each.
+    pub const PREDICATES: usize = offset_of!(WarpCtx, words) + 4 * index::BARRIER_PREDICATES;
+
+    /// What stands there.
+    pub fn predicates(&self) -> u32 {
+        self.words[index::BARRIER_PREDICATES]
+    }
 }
 
 impl BarrierSite {

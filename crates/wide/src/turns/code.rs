@@ -2,9 +2,9 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Op, Term};
-use handloom_ir::types::{AtomOp, Order, ScalarType};
-use handloom_plan::abi::{AT_ANOTHER, CtaCtx, Meeting, Reason, Stop, WarpCtx};
+use handloom_ir::simt::{BarKind, Inst, Op, Term};
+use handloom_ir::types::{AtomOp, Order, ScalarType, Ty};
+use handloom_plan::abi::{AT_ANOTHER, CtaCtx, Loc, Meeting, Reason, Stop, WarpCtx};
 use iced_x86::{Code, Register};
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::head::Head;
+use crate::values::store_code;
 
 const RDI: Register = Register::RDI;
 const R8D: Register = Register::R8D;
@@ -72,7 +73,7 @@ impl Emit<'_> {
         let mut starts: Vec<Option<(Label, Label)>> = vec![None; self.f.blocks.len()];
         starts[0] = Some((self.a.label(), self.a.label()));
         for b in 0..self.f.blocks.len() {
-            if let Some(next) = self.plain_barrier(b) {
+            if let Some(next) = self.meets(b) {
                 starts[next].get_or_insert_with(|| (self.a.label(), self.a.label()));
             }
         }
@@ -168,7 +169,7 @@ impl Emit<'_> {
                     continue;
                 }
                 from[b].push(s);
-                if self.plain_barrier(b).is_none() {
+                if self.meets(b).is_none() {
                     work.extend(self.f.blocks[b].term.successors().iter().map(|t| t.idx()));
                 }
             }
@@ -176,12 +177,17 @@ impl Emit<'_> {
         from.into_iter().map(|list| if let [s] = list[..] { Some(s) } else { None }).collect()
     }
 
-    /// Where lanes go on after the barrier at the end of a block, if it is one that turns end at: of all threads. The plain one is also passed by headers.
-    pub(crate) fn plain_barrier(&self, b: usize) -> Option<usize> {
+    /// Where lanes go on after the barrier at the end of a block, if it is one that turns end at: of all threads. Barrier 0 is also passed by headers.
+    pub(crate) fn meets(&self, b: usize) -> Option<usize> {
         match &self.f.blocks[b].term {
             Term::Barrier { next, .. } if self.plan.waits_for_all(b).is_some() => Some(next.idx()),
             _ => None,
         }
+    }
+
+    /// The same, if nobody wants to know anything of the others.
+    pub(crate) fn plain_barrier(&self, b: usize) -> Option<usize> {
+        self.meets(b).filter(|_| self.plan.is_without_result(b))
     }
 
     /// The blocks that turns start at, but those of loops.
@@ -383,8 +389,9 @@ impl Emit<'_> {
             }
         }
         for (b, after) in afters.into_iter().enumerate() {
-            if let Some((begin, _)) = self.plain_barrier(b).and_then(|next| starts[next]) {
+            if let Some((begin, _)) = self.meets(b).and_then(|next| starts[next]) {
                 self.a.bind(after);
+                self.reduce_all(b, step);
                 self.tell_meeting(Meeting::All, self.plan.sites.number(b));
                 self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, epoch)), 1);
                 self.a.jump(Code::Jmp_rel32_64, begin);
@@ -400,6 +407,65 @@ impl Emit<'_> {
         self.a.op1(Code::Jmp_rm64, word(AFTER));
         self.next_cta(done);
         self.write_headers(settle, step);
+    }
+
+    /// All warps have come to a barrier that may be a reduction: what the predicates in their contexts come to, to the home of its result in each.
+    fn reduce_all(&mut self, b: usize, step: i32) {
+        let Term::Barrier { kind, dst: Some(d), .. } = self.f.blocks[b].term else { return };
+        let Some(home) = self.places.home_of(self.plan, d.idx()) else { return };
+        let all = R8D;
+        let (again, next) = (self.a.label(), self.a.label());
+        self.a.op2(Code::Xor_r32_rm32, all, all);
+        self.load64(RSI, cta(offset_of!(CtaCtx, first)));
+        self.a.bind(again);
+        self.load32(EAX, field(RSI, WarpCtx::PREDICATES));
+        match kind {
+            BarKind::RedPopc => {
+                self.a.op2(Code::Popcnt_r32_rm32, EAX, EAX);
+                self.a.op2(Code::Add_r32_rm32, all, EAX);
+            }
+            // Those that do not hold.
+            BarKind::RedAnd => {
+                self.a.op1(Code::Not_rm32, EAX);
+                if self.has_warp_of_few() {
+                    self.a.op2(Code::And_r32_rm32, EAX, field(RSI, offset_of!(WarpCtx, live)));
+                }
+                self.a.op2(Code::Or_r32_rm32, all, EAX);
+            }
+            _ => self.a.op2(Code::Or_r32_rm32, all, EAX),
+        }
+        self.next_context(step, again);
+        if kind != BarKind::RedPopc {
+            // All ones where one of them does not hold, or one does; the other way round of those that shall all hold.
+            self.a.op1(Code::Neg_rm32, all);
+            self.a.op2(Code::Sbb_r32_rm32, all, all);
+            if kind == BarKind::RedAnd {
+                self.a.op1(Code::Not_rm32, all);
+            }
+            if matches!(home, Loc::Shaped { .. }) {
+                self.a.imm(Code::And_rm32_imm32, all, 1);
+            }
+        }
+        self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(0), all);
+        self.load64(RSI, cta(offset_of!(CtaCtx, first)));
+        self.a.bind(next);
+        match home {
+            Loc::Row32(at) => {
+                for part in [0, 64] {
+                    self.a.store(store_code(Ty::B32), field(RSI, at as usize + part), zmm(0), ALL);
+                }
+            }
+            Loc::Shaped { at, .. } => self.store64(field(RSI, at as usize), Register::R8),
+            other => panic!("a result of 32 bits lives at {other:?}"),
+        }
+        self.next_context(step, next);
+    }
+
+    /// Steps the context in `rsi` to the next one, and goes to `again` if there is one.
+    fn next_context(&mut self, step: i32, again: Label) {
+        self.a.imm(Code::Add_rm64_imm32, RSI, step);
+        self.a.op2(Code::Cmp_r64_rm64, RSI, cta(offset_of!(CtaCtx, end)));
+        self.a.jump(Code::Jb_rel32_64, again);
     }
 
     /// Behind the last context of a CTA that goes by headers: warps before the one by which the turn was settled go on. If all warps have ended, and the CTA began here, the next one
@@ -510,7 +576,7 @@ impl Emit<'_> {
         self.a.jump(Code::Jmp_rel32_64, next);
         self.a.bind(barrier);
         for b in 0..self.f.blocks.len() {
-            let Some(to) = self.plain_barrier(b) else { continue };
+            let Some(to) = self.meets(b) else { continue };
             let other = self.a.label();
             self.a.imm(Code::Cmp_rm32_imm32, EDX, (BARRIERS + b as u32).cast_signed());
             self.a.jump(Code::Jne_rel32_64, other);
