@@ -119,6 +119,7 @@ impl Emit<'_> {
         for (q, named) in (0..).zip(self.named_by_lanes(*members)) {
             self.a.store(store_code(Ty::B32), ctx(row + 64 * q), named, ALL);
         }
+        let told = self.are_tiles(row);
         self.a.op2(Code::Mov_r32_rm32, ESI, LANES);
         self.a.bind(again);
         // Whom the first lane that is left names is left too, and names the same.
@@ -136,10 +137,42 @@ impl Emit<'_> {
         self.a.op1(Code::Not_rm32, EAX);
         self.a.op2(Code::And_r32_rm32, ESI, EAX);
         self.a.jump(Code::Jne_rel32_64, again);
+        self.a.bind(told);
         if let Op::Shfl(mode) = inst.op {
             self.shuffle(inst, mode, Some(row));
         }
         self.else_by_routine(b, inst, wait, done)
+    }
+
+    /// Goes to the label that it returns where all lanes of the warp are there, and each names those of its tile: the warp is cut into tiles of 1 to 32 lanes. Whom they name is in vectors 4 and
+    /// 5, and in a row. Uses vectors 2, 3 and 6.
+    fn are_tiles(&mut self, row: u32) -> Label {
+        let (told, apart) = (self.a.label(), self.a.label());
+        self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
+        self.a.jump(Code::Jne_rel32_64, apart);
+        // The first tile: lanes from 0 on, a power of two of them.
+        self.load32(EAX, ctx(row));
+        self.a.op2(Code::Lea_r32_m, ECX, Mem::at(RAX, 1));
+        self.a.op2(Code::Test_rm32_r32, ECX, EAX);
+        self.a.jump(Code::Jne_rel32_64, apart);
+        self.a.op2(Code::Popcnt_r32_rm32, ECX, EAX);
+        self.a.op2(Code::Lea_r32_m, Register::EDX, Mem::at(RCX, -1));
+        self.a.op2(Code::Test_rm32_r32, Register::EDX, ECX);
+        self.a.jump(Code::Jne_rel32_64, apart);
+        self.a.op1(Code::Neg_rm32, ECX);
+        self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(6), ECX);
+        self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(2), EAX);
+        for (q, k) in [K5, K6].into_iter().enumerate() {
+            let (first, numbers) = (zmm(3), self.lane_numbers(Ty::B32, q));
+            self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, first, zmm(6), numbers);
+            self.a.op3(Code::EVEX_Vpsllvd_zmm_k1z_zmm_zmmm512b32, first, zmm(2), first);
+            self.a.op3(Code::EVEX_Vpcmpeqd_kr_k1_zmm_zmmm512b32, k, zmm(4 + q as u8), first);
+        }
+        self.lanes_found(EAX);
+        self.a.imm(Code::Cmp_rm32_imm8, EAX, -1);
+        self.a.jump(Code::Je_rel32_64, told);
+        self.a.bind(apart);
+        told
     }
 
     /// The op for the lanes of the block.
