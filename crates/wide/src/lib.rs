@@ -61,6 +61,7 @@ mod small;
 mod some;
 mod strided;
 mod table;
+mod tiles;
 mod together;
 mod tuples;
 mod turns;

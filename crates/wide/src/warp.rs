@@ -106,8 +106,12 @@ impl Emit<'_> {
         self.equal(named);
         self.lanes_found(EAX);
         self.a.op2(Code::Cmp_r32_rm32, EAX, LANES);
-        self.a.jump(Code::Jne_rel32_64, wait);
+        let apart = self.a.label();
+        self.a.jump(Code::Jne_rel32_64, apart);
         self.complete(inst);
+        self.a.jump(Code::Jmp_rel32_64, done);
+        self.a.bind(apart);
+        self.of_tiles(inst, named, wait);
         self.else_by_routine(b, inst, wait, done)
     }
 
@@ -115,11 +119,9 @@ impl Emit<'_> {
     fn sync_in_groups(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
         let (again, wait, done) = (self.a.label(), self.a.label(), self.a.label());
         let Some(members) = inst.src.last() else { return self.sync_by_routine(b, inst) };
+        let named = self.named_by_lanes(*members);
         let row = self.take_scratch(128);
-        for (q, named) in (0..).zip(self.named_by_lanes(*members)) {
-            self.a.store(store_code(Ty::B32), ctx(row + 64 * q), named, ALL);
-        }
-        let told = self.are_tiles(row);
+        let told = self.are_tiles(named, row);
         self.a.op2(Code::Mov_r32_rm32, ESI, LANES);
         self.a.bind(again);
         // Whom the first lane that is left names is left too, and names the same.
@@ -142,37 +144,6 @@ impl Emit<'_> {
             self.shuffle(inst, mode, Some(row));
         }
         self.else_by_routine(b, inst, wait, done)
-    }
-
-    /// Goes to the label that it returns where all lanes of the warp are there, and each names those of its tile: the warp is cut into tiles of 1 to 32 lanes. Whom they name is in vectors 4 and
-    /// 5, and in a row. Uses vectors 2, 3 and 6.
-    fn are_tiles(&mut self, row: u32) -> Label {
-        let (told, apart) = (self.a.label(), self.a.label());
-        self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
-        self.a.jump(Code::Jne_rel32_64, apart);
-        // The first tile: lanes from 0 on, a power of two of them.
-        self.load32(EAX, ctx(row));
-        self.a.op2(Code::Lea_r32_m, ECX, Mem::at(RAX, 1));
-        self.a.op2(Code::Test_rm32_r32, ECX, EAX);
-        self.a.jump(Code::Jne_rel32_64, apart);
-        self.a.op2(Code::Popcnt_r32_rm32, ECX, EAX);
-        self.a.op2(Code::Lea_r32_m, Register::EDX, Mem::at(RCX, -1));
-        self.a.op2(Code::Test_rm32_r32, Register::EDX, ECX);
-        self.a.jump(Code::Jne_rel32_64, apart);
-        self.a.op1(Code::Neg_rm32, ECX);
-        self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(6), ECX);
-        self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(2), EAX);
-        for (q, k) in [K5, K6].into_iter().enumerate() {
-            let (first, numbers) = (zmm(3), self.lane_numbers(Ty::B32, q));
-            self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, first, zmm(6), numbers);
-            self.a.op3(Code::EVEX_Vpsllvd_zmm_k1z_zmm_zmmm512b32, first, zmm(2), first);
-            self.a.op3(Code::EVEX_Vpcmpeqd_kr_k1_zmm_zmmm512b32, k, zmm(4 + q as u8), first);
-        }
-        self.lanes_found(EAX);
-        self.a.imm(Code::Cmp_rm32_imm8, EAX, -1);
-        self.a.jump(Code::Je_rel32_64, told);
-        self.a.bind(apart);
-        told
     }
 
     /// The op for the lanes of the block.
@@ -313,14 +284,14 @@ impl Emit<'_> {
     }
 
     /// The lanes of the block that are in `k5` and `k6`. Uses `k7`.
-    fn lanes_found(&mut self, to: Register) {
+    pub(crate) fn lanes_found(&mut self, to: Register) {
         self.a.op3(Code::VEX_Kunpckwd_kr_kr_kr, K7, K6, K5);
         self.a.op2(Code::VEX_Kmovd_r32_kr, to, K7);
         self.a.op2(Code::And_r32_rm32, to, LANES);
     }
 
     /// Both parts of a result of 32 bits.
-    fn put_parts(&mut self, d: Reg, parts: [Register; 2]) {
+    pub(crate) fn put_parts(&mut self, d: Reg, parts: [Register; 2]) {
         for (q, part) in parts.into_iter().enumerate() {
             let out = self.out(d, q);
             self.copy(Ty::B32, out, part.into());
@@ -329,15 +300,7 @@ impl Emit<'_> {
     }
 
     fn redux(&mut self, inst: &Inst, op: AtomOp, signed: bool) {
-        let int = Int { ty: Ty::B32, signed };
-        let (op, neutral) = match op {
-            AtomOp::And => (Pure::And(Ty::B32), u32::MAX),
-            AtomOp::Or => (Pure::Or(Ty::B32), 0),
-            AtomOp::Xor => (Pure::Xor(Ty::B32), 0),
-            AtomOp::Min => (Pure::Min(int), if signed { i32::MAX.cast_unsigned() } else { u32::MAX }),
-            AtomOp::Max => (Pure::Max(int), if signed { i32::MIN.cast_unsigned() } else { 0 }),
-            _ => (Pure::Add(Ty::B32), 0),
-        };
+        let (op, neutral) = redux_op(op, signed);
         let s = self.clean_src(inst.src[0]);
         self.reduced(&s, op, neutral.into(), LANES);
         self.put_for_all(inst.dst[0]);
@@ -521,5 +484,18 @@ impl Emit<'_> {
         let parts = [0, 1].map(|q| self.reg(&s, q, q as u8));
         self.a.transposed([zmm(4), zmm(5)], parts);
         self.put_parts(inst.dst[0], [zmm(4), zmm(5)]);
+    }
+}
+
+/// The op that makes one value of those of some lanes, and a value that changes nothing.
+pub(crate) fn redux_op(op: AtomOp, signed: bool) -> (Pure, u32) {
+    let int = Int { ty: Ty::B32, signed };
+    match op {
+        AtomOp::And => (Pure::And(Ty::B32), u32::MAX),
+        AtomOp::Or => (Pure::Or(Ty::B32), 0),
+        AtomOp::Xor => (Pure::Xor(Ty::B32), 0),
+        AtomOp::Min => (Pure::Min(int), if signed { i32::MAX.cast_unsigned() } else { u32::MAX }),
+        AtomOp::Max => (Pure::Max(int), if signed { i32::MIN.cast_unsigned() } else { 0 }),
+        _ => (Pure::Add(Ty::B32), 0),
     }
 }
