@@ -106,6 +106,16 @@ pub enum Misuse {
     ClusterTwice,
 }
 
+impl Misuse {
+    /// The barrier at which arrivals do not agree.
+    pub fn at(&self) -> Option<u32> {
+        match self {
+            Misuse::Counts { id, .. } | Misuse::Kinds { id, .. } => Some(*id),
+            Misuse::NoSuchBarrier { .. } | Misuse::BadCount { .. } | Misuse::ClusterTwice => None,
+        }
+    }
+}
+
 impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

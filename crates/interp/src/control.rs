@@ -217,7 +217,7 @@ impl<'m> Cta<'m> {
             lane.frames.clear();
             self.paths.release(lane.place.path);
         }
-        self.barriers.exit(group.warp, group.lanes).map_err(|why| self.misuse(why, block, group))?;
+        self.barriers.exit(group.warp, group.lanes).map_err(|why| self.misuse_of_rest(why, block, group))?;
         self.cluster.exit(group.warp, group.lanes);
         self.pass_barriers();
         self.pass_cluster_waits();
@@ -334,6 +334,20 @@ impl<'m> Cta<'m> {
                 self.tell_cluster_wait(t, phase);
             }
         }
+    }
+
+    /// The rest of a warp has arrived since some of it ended: it is those who wait that are named.
+    fn misuse_of_rest(&self, why: Misuse, block: &Block, ended: Group) -> Box<Trap> {
+        let all = Group { warp: ended.warp, lanes: u32::MAX };
+        let there = |t: usize| match self.threads.get(t).map(|lane| (&lane.state, lane.span)) {
+            Some((State::Barrier { id, .. }, span)) if why.at() == Some(*id) => Some(span),
+            _ => None,
+        };
+        let Some(span) = all.threads().find_map(there) else { return self.misuse(why, block, ended) };
+        let lanes = all.threads().filter(|t| there(*t) == Some(span)).fold(0, |lanes, t| lanes | 1 << (t % 32));
+        let mut trap = self.trap_in(TrapKind::Barrier, span, Group { warp: ended.warp, lanes });
+        trap.detail = why.to_string();
+        trap
     }
 
     fn misuse(&self, why: Misuse, block: &Block, group: Group) -> Box<Trap> {

@@ -8,7 +8,7 @@
 use std::mem::offset_of;
 
 use handloom_ir::simt::{FMode, Inst, Pure, Reg, Val};
-use handloom_ir::types::{AtomOp, Float, Int, Rounding, ScalarType, StateSpace, Ty};
+use handloom_ir::types::{AtomOp, Float, Int, Order, Rounding, ScalarType, StateSpace, Ty};
 use handloom_plan::Plan;
 use handloom_plan::abi::{CtaCtx, Loc};
 use handloom_plan::access::{AccessClass, Kind};
@@ -37,6 +37,8 @@ struct Words {
     is_private: bool,
     /// Somebody wants to know whether memory changed.
     tells: bool,
+    /// It orders nothing but itself.
+    is_relaxed: bool,
 }
 
 impl Words {
@@ -129,7 +131,7 @@ impl Emit<'_> {
     fn words_of(&self, x: &Access) -> Words {
         let Kind::Atomic(op, ty) = x.class.kind else { panic!("{:?} is no atomic", x.class) };
         let (is_private, tells) = (x.class.space == StateSpace::Shared, self.plan.tells_dirty);
-        Words { op, ty, is_private, tells }
+        Words { op, ty, is_private, tells, is_relaxed: x.class.order == Order::Relaxed }
     }
 
     /// Whether an atomic is one operation for all lanes.
@@ -532,13 +534,19 @@ impl Emit<'_> {
                 self.a.store_locked(w.pick(Code::Xadd_rm32_r32, Code::Xadd_rm64_r64), m, w.of(RAX), true);
             }
             _ => {
-                let again = self.a.label();
+                let (again, stays) = (self.a.label(), self.a.label());
                 self.read_word(w);
                 self.a.bind(again);
                 self.new_word(w);
+                if w.is_relaxed && matches!(w.op, AtomOp::Min | AtomOp::Max) {
+                    // What is nearer already stays, mostly: a read is enough.
+                    self.a.op2(w.pick(Code::Cmp_r32_rm32, Code::Cmp_r64_rm64), w.of(R8), w.of(RAX));
+                    self.a.jump(Code::Je_rel32_64, stays);
+                }
                 self.exchange_word(w);
                 self.a.jump(Code::Jne_rel32_64, again);
                 self.tell_if_changed(w);
+                self.a.bind_if_wanted(stays);
             }
         }
     }

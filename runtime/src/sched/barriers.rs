@@ -32,12 +32,20 @@ impl CtaRun {
                     c.exit(w, gone);
                 }
                 if let Err(why) = barriers.exit(w, gone) {
-                    misuse = Some((why, w, gone));
+                    misuse.get_or_insert((why, w, gone));
                 }
             }
         }
         match misuse {
-            Some((why, w, lanes)) => Err(self.misuse(&why, span, w, lanes)),
+            Some((why, w, gone)) => {
+                // The rest of the warp has arrived since some of it ended: it is those who wait that are named.
+                let there = |x: &&BarWait| x.warp == w && why.at() == Some(x.id);
+                let first = self.host_ref().waiting.iter().filter(there).min_by_key(|x| x.lanes.trailing_zeros());
+                let span = first.map_or(span, |x| x.site().span);
+                let all = self.host_ref().waiting.iter().filter(there).filter(|x| x.site().span == span);
+                let lanes = all.fold(0, |lanes, x| lanes | x.lanes);
+                Err(self.misuse(&why, span, w, if lanes == 0 { gone } else { lanes }))
+            }
             None => Ok(()),
         }
     }
