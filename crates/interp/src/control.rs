@@ -253,7 +253,7 @@ impl<'m> Cta<'m> {
             }
             self.barriers
                 .arrive(group.warp, lanes, op.arrival, id, count, preds)
-                .map_err(|why| self.misuse(why, op.block, Group { warp: group.warp, lanes }))?;
+                .map_err(|why| self.misuse(why, op.block.term_span, Group { warp: group.warp, lanes }))?;
         }
         self.pass_barriers();
         Ok(())
@@ -291,7 +291,8 @@ impl<'m> Cta<'m> {
 
     /// `releases`: what was done before comes before what others do after they have waited.
     fn cluster_arrive(&mut self, block: &Block, next: BlockId, group: Group, releases: bool) -> Result<(), Box<Trap>> {
-        let phase = self.cluster.arrive(group.warp, group.lanes).map_err(|why| self.misuse(why, block, group))?;
+        let phase =
+            self.cluster.arrive(group.warp, group.lanes).map_err(|why| self.misuse(why, block.term_span, group))?;
         self.tell(|audit, cta| audit.cluster_arrive(cta, phase, group.warp, group.lanes, releases));
         for t in group.threads() {
             let lane = &mut self.threads[t];
@@ -343,15 +344,15 @@ impl<'m> Cta<'m> {
             Some((State::Barrier { id, .. }, span)) if why.at() == Some(*id) => Some(span),
             _ => None,
         };
-        let Some(span) = all.threads().find_map(there) else { return self.misuse(why, block, ended) };
+        let Some(span) = all.threads().find_map(there) else {
+            return self.misuse(why, block.term_span, ended);
+        };
         let lanes = all.threads().filter(|t| there(*t) == Some(span)).fold(0, |lanes, t| lanes | 1 << (t % 32));
-        let mut trap = self.trap_in(TrapKind::Barrier, span, Group { warp: ended.warp, lanes });
-        trap.detail = why.to_string();
-        trap
+        self.misuse(why, span, Group { warp: ended.warp, lanes })
     }
 
-    fn misuse(&self, why: Misuse, block: &Block, group: Group) -> Box<Trap> {
-        let mut trap = self.trap_in(TrapKind::Barrier, block.term_span, group);
+    fn misuse(&self, why: Misuse, span: Span, group: Group) -> Box<Trap> {
+        let mut trap = self.trap_in(TrapKind::Barrier, span, group);
         trap.detail = why.to_string();
         trap
     }

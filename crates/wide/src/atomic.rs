@@ -51,15 +51,6 @@ impl Words {
         if self.is_wide() { 8 } else { 4 }
     }
 
-    /// The instruction that exchanges a word for another one if it is still the one that was read, and what it writes.
-    fn exchange(self, r: Register) -> (Code, Register) {
-        match self.ty.bits() {
-            16 => (Code::Cmpxchg_rm16_r16, low(r, 16)),
-            32 => (Code::Cmpxchg_rm32_r32, low32(r)),
-            _ => (Code::Cmpxchg_rm64_r64, r),
-        }
-    }
-
     fn is_wide(self) -> bool {
         self.ty.bits() == 64
     }
@@ -95,19 +86,23 @@ impl Words {
     /// The op that makes one value of those of all lanes, and a value that changes nothing.
     fn fold(self) -> Option<(Pure, u64)> {
         let ty = if self.is_wide() { Ty::B64 } else { Ty::B32 };
-        let int = Int { ty, signed: self.ty.is_signed() };
-        let (least, most) = if int.signed { (1 << (ty.bits() - 1), ty.mask() >> 1) } else { (0, ty.mask()) };
-        Some(match self.op {
-            _ if self.is_float() => return None,
-            AtomOp::Add => (Pure::Add(ty), 0),
-            AtomOp::And => (Pure::And(ty), ty.mask()),
-            AtomOp::Or => (Pure::Or(ty), 0),
-            AtomOp::Xor => (Pure::Xor(ty), 0),
-            AtomOp::Min => (Pure::Min(int), most),
-            AtomOp::Max => (Pure::Max(int), least),
-            AtomOp::Exch | AtomOp::Cas | AtomOp::Inc | AtomOp::Dec | AtomOp::Step => return None,
-        })
+        if self.is_float() { None } else { fold(self.op, Int { ty, signed: self.ty.is_signed() }) }
     }
+}
+
+/// The op that makes one value of those of all lanes, as integers, and a value that changes nothing.
+pub(crate) fn fold(op: AtomOp, int: Int) -> Option<(Pure, u64)> {
+    let ty = int.ty;
+    let (least, most) = if int.signed { (1 << (ty.bits() - 1), ty.mask() >> 1) } else { (0, ty.mask()) };
+    Some(match op {
+        AtomOp::Add => (Pure::Add(ty), 0),
+        AtomOp::And => (Pure::And(ty), ty.mask()),
+        AtomOp::Or => (Pure::Or(ty), 0),
+        AtomOp::Xor => (Pure::Xor(ty), 0),
+        AtomOp::Min => (Pure::Min(int), most),
+        AtomOp::Max => (Pure::Max(int), least),
+        AtomOp::Exch | AtomOp::Cas | AtomOp::Inc | AtomOp::Dec | AtomOp::Step => return None,
+    })
 }
 
 /// Whether an atomic is done here.
@@ -251,8 +246,12 @@ impl Emit<'_> {
 
     /// The same if the one in `rax` is still there; else that one is in `rax`, and the flags say so.
     fn exchange_word(&mut self, w: Words) {
-        let (code, new) = w.exchange(R8);
-        self.a.store_locked(code, Mem::at(R9, 0), new, true);
+        let (code, bits) = match w.ty.bits() {
+            16 => (Code::Cmpxchg_rm16_r16, 16),
+            32 => (Code::Cmpxchg_rm32_r32, 32),
+            _ => (Code::Cmpxchg_rm64_r64, 64),
+        };
+        self.a.store_locked(code, Mem::at(R9, 0), low(R8, bits), true);
     }
 
     /// The lane of a row whose number is in `edx`.
@@ -326,19 +325,17 @@ impl Emit<'_> {
         self.a.bind(done);
     }
 
-    /// Sums of floats lane by lane, those of lanes one after the other with one address as one read and one write, as in [`folded_sum`](Self::folded_sum). Addresses of 64 bits are
-    /// in a row.
+    /// Sums of floats lane by lane, those of lanes one after the other with one address as one read and one write, as in [`folded_sum`](Self::folded_sum). Host addresses of
+    /// 64 bits are in a row.
     fn sums_of_runs(&mut self, x: &Access, w: Words, addresses: u32, row: u32) {
-        let [run, start, again, out] = std::array::from_fn(|_| self.a.label());
+        let [run, again, out, done] = std::array::from_fn(|_| self.a.label());
         let address = Mem::indexed(WARP, RDX, 8, addresses.cast_signed());
         self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
-        self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
-        self.load64(R10, address);
         self.a.bind(run);
-        self.a.op2(Code::Lea_r64_m, R9, Mem::indexed(R10, R11, 1, 0));
         self.a.op2(Code::Mov_r32_rm32, low32(RDI), ECX);
+        self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
+        self.load64(R9, address);
         self.read_word(w);
-        self.a.bind(start);
         self.a.op2(Code::Mov_r64_rm64, R8, RAX);
         self.a.bind(again);
         self.operand(w, row, RSI);
@@ -346,18 +343,14 @@ impl Emit<'_> {
         self.a.op2(Code::VEX_Blsr_r32_rm32, ECX, ECX);
         self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
         self.a.jump(Code::Jb_rel32_64, out);
-        self.load64(R10, address);
-        self.a.op2(Code::Lea_r64_m, RSI, Mem::indexed(R10, R11, 1, 0));
-        self.a.op2(Code::Cmp_r64_rm64, RSI, R9);
+        self.a.op2(Code::Cmp_r64_rm64, R9, address);
         self.a.jump(Code::Je_rel32_64, again);
         self.a.bind(out);
-        let done = self.a.label();
         self.exchange_word(w);
         self.a.jump(Code::Je_rel32_64, done);
         // Another thread wrote in between: the same lanes once more.
         self.a.op2(Code::Mov_r32_rm32, ECX, low32(RDI));
-        self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
-        self.a.jump(Code::Jmp_rel32_64, start);
+        self.a.jump(Code::Jmp_rel32_64, run);
         self.a.bind(done);
         self.tell_if_changed(w);
         self.a.op2(Code::Test_rm32_r32, ECX, ECX);

@@ -486,19 +486,18 @@ impl Emit<'_> {
             Term::Trap(kind) => self.trap(*kind, None),
             Term::Barrier { kind: _, id, count, pred, dst: _, next } => {
                 let leave = self.a.label();
-                let is_plain = self.plan.ends_with_plain_barrier(b);
-                if is_plain || self.turns.is_some() && self.plan.waits_for_all(b).is_some() {
+                if self.meets(b).is_some() {
                     if self.in_part {
                         self.a.op2(Code::Cmp_r32_rm32, LANES, warp(offset_of!(WarpCtx, live)));
                         self.a.jump(Code::Jne_rel32_64, leave);
                     }
-                    if is_plain {
-                        self.arrive(next.idx());
-                    } else {
+                    if !self.plan.ends_with_plain_barrier(b) {
                         self.come_to_another(next.idx(), *pred, leave);
-                    }
-                    if is_plain && !self.in_part {
-                        return;
+                    } else {
+                        self.arrive(next.idx());
+                        if !self.in_part {
+                            return;
+                        }
                     }
                 }
                 self.a.bind_if_wanted(leave);

@@ -41,9 +41,9 @@ impl Emit<'_> {
         self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(2), EAX);
         for (q, k) in [K5, K6].into_iter().enumerate() {
             let (first, numbers) = (zmm(3), self.lane_numbers(Ty::B32, q));
-            self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, first, zmm(6), numbers);
+            self.a.op3(AND, first, zmm(6), numbers);
             self.a.op3(Code::EVEX_Vpsllvd_zmm_k1z_zmm_zmmm512b32, first, zmm(2), first);
-            self.a.op3(Code::EVEX_Vpcmpeqd_kr_k1_zmm_zmmm512b32, k, named[q], first);
+            self.a.op3(EQUAL, k, named[q], first);
         }
         self.lanes_found(EAX);
         self.a.imm(Code::Cmp_rm32_imm8, EAX, -1);

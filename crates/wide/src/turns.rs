@@ -1,7 +1,7 @@
 //! Warps and CTAs one after the other inside the code, without a header between them.
 //!
 //! # The model
-//! A *turn* takes all warps of a CTA from one place of the function to the next: from its start, or from behind a plain barrier, to a plain barrier
+//! A *turn* takes all warps of a CTA from one place of the function to the next: from its start, or from behind a barrier of all threads, to such a barrier
 //! or to the end. As long as every warp of a turn comes to the same place, nothing of this is written anywhere: a warp starts at the stub that
 //! [`NEXT`] names, and after the last one the code goes on at [`AFTER`]. Values that live over a barrier are in their homes. After the last turn the
 //! next CTA starts, if the runtime allowed one (`CtaCtx::more`).
@@ -66,7 +66,7 @@ pub(crate) struct Turns {
     loops: Vec<usize>,
     /// Of those whose header part of a warp may execute: a copy of the header for all lanes.
     whole: Vec<(usize, Label)>,
-    /// By block that ends in a plain barrier: what follows when all warps have come there.
+    /// By block that ends in a barrier of all threads: what follows when all warps have come there.
     afters: Vec<Label>,
     /// By block: the only block that a turn may have started at that comes to it.
     from: Vec<Option<usize>>,

@@ -13,6 +13,7 @@ use iced_x86::{Code, Register};
 
 use crate::alloc::n_parts;
 use crate::asm::{Label, Mem, Out};
+use crate::atomic::fold;
 use crate::emit::*;
 use crate::table::constant;
 use crate::table::is_met_inline;
@@ -302,7 +303,7 @@ impl Emit<'_> {
     fn redux(&mut self, inst: &Inst, op: AtomOp, signed: bool) {
         let (op, neutral) = redux_op(op, signed);
         let s = self.clean_src(inst.src[0]);
-        self.reduced(&s, op, neutral.into(), LANES);
+        self.reduced(&s, op, neutral, LANES);
         self.put_for_all(inst.dst[0]);
     }
 
@@ -488,14 +489,6 @@ impl Emit<'_> {
 }
 
 /// The op that makes one value of those of some lanes, and a value that changes nothing.
-pub(crate) fn redux_op(op: AtomOp, signed: bool) -> (Pure, u32) {
-    let int = Int { ty: Ty::B32, signed };
-    match op {
-        AtomOp::And => (Pure::And(Ty::B32), u32::MAX),
-        AtomOp::Or => (Pure::Or(Ty::B32), 0),
-        AtomOp::Xor => (Pure::Xor(Ty::B32), 0),
-        AtomOp::Min => (Pure::Min(int), if signed { i32::MAX.cast_unsigned() } else { u32::MAX }),
-        AtomOp::Max => (Pure::Max(int), if signed { i32::MIN.cast_unsigned() } else { 0 }),
-        _ => (Pure::Add(Ty::B32), 0),
-    }
+pub(crate) fn redux_op(op: AtomOp, signed: bool) -> (Pure, u64) {
+    fold(op, Int { ty: Ty::B32, signed }).unwrap_or_else(|| panic!("`redux` has no {op:?}"))
 }

@@ -2,7 +2,7 @@
 //!
 //! A *round* runs lanes until each of them waits, has given way, or has ended. Within a round, code runs the contexts of the entry in order
 //! ([`CtaRun::pass`]), and what it reports is handled here; functions that were called run beside it (`calls`). A plain barrier that all
-//! warps reach is passed inside code; all others go through the
+//! warps reach, and in wide code one of all threads that whole warps come to together, is passed inside code; all others go through the
 //! `Barriers` of the host state (`barriers`).
 //!
 //! Invariants: while code runs, no reference into the context block, the contexts or the host state is held; lanes stand in exactly one
