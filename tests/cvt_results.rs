@@ -209,6 +209,7 @@ fn three_words(statements: &[String], rows: &[[u32; 3]], by: engines::Way) -> Ve
         engine: by.engine,
         backend: by.backend,
         bounds: by.bounds,
+        tier: by.tier,
         threads: 1,
         ..LaunchConfig::new([grid, 1, 1], [128, 1, 1])
     };

@@ -292,7 +292,7 @@ pub struct CompileArgs {
     /// Print a stage of every entry, of the code of the backend.
     #[arg(long, value_enum)]
     pub emit: Option<Emit>,
-    /// Whose code to print. Default: that of the tier that a launch would run first.
+    /// Whose of Cranelift's code to print. Default: that of the tier that a launch would run first.
     #[arg(long, value_enum, requires = "emit")]
     pub tier: Option<TierArg>,
     #[command(flatten)]

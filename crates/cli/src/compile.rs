@@ -57,7 +57,7 @@ pub fn compile(args: &CompileArgs, out: &mut Out) -> Result<Status, Failure> {
     }
     if named(args) == Some(Backend::Wide) && needs_cranelift(args) {
         return Err(Failure::usage(
-            "wide code has one tier and no Cranelift IR: add `--backend cranelift`, or leave `--tier` and `--emit clif` out",
+            "tiers and Cranelift IR are shown of Cranelift's code: add `--backend cranelift`, or leave `--tier` and `--emit clif` out",
         ));
     }
     out.set_limit(args.limit.error_limit);
@@ -210,7 +210,7 @@ impl From<LaunchError> for Unmade {
 
 /// The tier that a stage is shown of, if nobody names one: that which a launch runs first.
 pub fn shown_tier(listing: &Listing<'_>, backend: Backend, emit: Emit) -> Tier {
-    // Wide code is one tier; a plan of it rests on nothing, its code on tests that are made once a CTA.
+    // Of wide code, that which launches have that take long; a plan of it rests on nothing, its code on tests that are made once a CTA.
     match (backend, emit) {
         (Backend::Wide, Emit::Asm) => Tier::Quick,
         (Backend::Wide, Emit::Ir | Emit::Plan | Emit::Clif) => Tier::Careful,

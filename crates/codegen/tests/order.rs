@@ -32,6 +32,7 @@ fn options(host: Host, threads: u32) -> Options {
         counted: Default::default(),
         cluster: false,
         masked: true,
+        gangs: false,
         speculate: false,
         host,
     }

@@ -82,10 +82,13 @@ pub const CODE_CHECKED: Way = Way { name: "jit, checked", checks: Some(Checks::a
 pub const JIT_CONTAINED: Way = Way { name: "jit, contained bounds", bounds: Bounds::Contained, ..JIT_EXACT };
 
 /// Wide code with exact bounds.
-pub const WIDE_EXACT: Way = Way { name: "wide, exact bounds", backend: Backend::Wide, ..JIT_EXACT };
+pub const WIDE_EXACT: Way = Way { name: "wide, exact bounds", backend: Backend::Wide, tier: Tier::Quick, ..JIT_EXACT };
 
 /// Wide code with contained bounds.
-pub const WIDE_CONTAINED: Way = Way { name: "wide, contained bounds", backend: Backend::Wide, ..JIT_CONTAINED };
+pub const WIDE_CONTAINED: Way = Way { name: "wide, contained bounds", bounds: Bounds::Contained, ..WIDE_EXACT };
+
+/// The wide code that a launch starts with.
+pub const WIDE_LEAN: Way = Way { name: "wide, lean code", tier: Tier::Lean, ..WIDE_EXACT };
 
 /// Wide code of AVX2 with exact bounds.
 pub const NARROW_EXACT: Way = Way { name: "wide of avx2, exact bounds", vectors: Vectors::V256, ..WIDE_EXACT };
@@ -95,7 +98,8 @@ pub const NARROW_CONTAINED: Way =
     Way { name: "wide of avx2, contained bounds", vectors: Vectors::V256, ..WIDE_CONTAINED };
 
 /// All ways that tests compare; the first is the reference.
-const WAYS: &[Way] = &[INTERP, JIT_EXACT, JIT_CONTAINED, WIDE_EXACT, WIDE_CONTAINED, NARROW_EXACT, NARROW_CONTAINED];
+const WAYS: &[Way] =
+    &[INTERP, JIT_EXACT, JIT_CONTAINED, WIDE_EXACT, WIDE_CONTAINED, WIDE_LEAN, NARROW_EXACT, NARROW_CONTAINED];
 
 /// All ways that tests compare and that this host has; the first is the reference. `HANDLOOM_WAYS=WORD` keeps those whose name has the word, and
 /// the reference.
@@ -108,9 +112,10 @@ pub fn tiers() -> impl Iterator<Item = Way> {
     ways().chain(chosen(TIERS))
 }
 
-/// The reference and every generator of this host, with one kind of bounds and its widest vectors.
+/// The reference and every generator of this host, with one kind of bounds, its widest vectors, and all that it has.
 pub fn plain(bounds: Bounds) -> impl Iterator<Item = Way> {
-    ways().filter(move |way| *way == INTERP || way.bounds == bounds && way.vectors == Vectors::V512)
+    ways()
+        .filter(move |way| *way == INTERP || way.bounds == bounds && way.vectors == Vectors::V512 && *way != WIDE_LEAN)
 }
 
 /// Every generator of this host, with one kind of bounds.
@@ -136,6 +141,7 @@ pub fn is_there(backend: Backend, vectors: Vectors) -> bool {
 const TIERS: &[Way] = &[
     Way { name: "jit, quick code", tier: Tier::Quick, ..JIT_EXACT },
     Way { name: "jit, careful code", tier: Tier::Careful, ..JIT_EXACT },
+    Way { name: "wide of avx2, lean code, contained bounds", tier: Tier::Lean, ..NARROW_CONTAINED },
 ];
 
 /// Longest time of one launch in a test: a hang becomes a failure.

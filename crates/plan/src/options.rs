@@ -30,6 +30,8 @@ pub struct Options {
     pub cluster: bool,
     /// Blocks have masked copies. Without them, lanes that go different ways give [`crate::abi::Reason::Deopt`].
     pub masked: bool,
+    /// Several warps may go side by side, in code that is made for that: a fifth of the time that wide code takes to make. Cranelift's has none.
+    pub gangs: bool,
     /// The machine that runs it.
     pub host: Host,
     /// Affine values may rest on run-time tests; a failed one gives [`crate::abi::Reason::Deopt`].

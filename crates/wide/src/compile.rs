@@ -44,6 +44,8 @@ pub struct Assembly {
     pub tables: Tables,
     /// Whether it rests on tests that may fail: it then leaves with `Deopt` before a CTA has done anything.
     pub rests: bool,
+    /// Whether it could have gangs, which [`Options::gangs`] left out.
+    pub goes_alone: bool,
 }
 
 /// What wide code cannot do without, with the names that people know.
@@ -208,6 +210,7 @@ fn made(
     if !e.run(wanted)? {
         return Ok(None);
     }
+    let goes_alone = !options.gangs && e.may_have_gangs();
     let mut tables = std::mem::take(&mut e.tables);
     for (others, first) in e.twins.values() {
         others.iter().for_each(|site| tables.mems[*site].twin = first.map(|site| site as u32));
@@ -228,7 +231,7 @@ fn made(
     }
     let lines = e.a.take_lines();
     let bytes = e.a.finish().map_err(|why| refused(format!("a bug: encoding: {why}")))?;
-    Ok(Some((Assembly { bytes, tables, rests }, lines)))
+    Ok(Some((Assembly { bytes, tables, rests, goes_alone }, lines)))
 }
 
 /// What code may rest on.
@@ -318,7 +321,9 @@ impl Emit<'_> {
         self.emit_head();
         self.call_routines();
         // When the size of a context is known.
-        self.gangs()?;
+        if self.plan.options.gangs && self.may_have_gangs() {
+            self.gangs()?;
+        }
         self.stops();
         self.traps();
         self.advance();

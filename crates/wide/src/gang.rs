@@ -104,14 +104,15 @@ struct Search {
 }
 
 impl Emit<'_> {
+    /// Whether gangs are looked for at all: in CTAs of whole warps whose turns begin in the code.
+    pub(crate) fn may_have_gangs(&self) -> bool {
+        self.plan.facts.shape.threads().is_multiple_of(32) && self.turns.is_some() && self.head.is_some()
+    }
+
     /// The ways of gangs of a function, and the turns that go them. Asked after all blocks have been emitted, since only then it is known what the head decides.
     pub(crate) fn find_gangs(&mut self) -> (Vec<Gang>, Vec<Team>) {
         let mut teams = Vec::new();
-        let threads = self.plan.facts.shape.threads();
-        if !threads.is_multiple_of(32) || self.turns.is_none() || self.head.is_none() {
-            return (Vec::new(), teams);
-        }
-        let n_warps = (threads / 32) as usize;
+        let n_warps = self.plan.facts.shape.threads() as usize / 32;
         let mut search = Search {
             common: self.common_values(),
             known: FastMap::default(),

@@ -10,7 +10,7 @@ use handloom_plan::Bounds;
 use super::counted::{self, Tally};
 use super::{Engine, LaunchConfig, LaunchError, audited};
 use crate::module::{CodeCell, Function, Key, Left, Module, ModuleInner, Patience, Program};
-use crate::run::{Backend, Progress};
+use crate::run::{Backend, Progress, Tier};
 use crate::trap::TrapReport;
 
 /// How compiling an entry went.
@@ -39,16 +39,17 @@ impl Module {
             launches.iter().filter(|(name, config)| function(name).is_ok_and(|f| f.runs_on(config) == Engine::Jit));
         let cells = jit.filter_map(|(name, config)| {
             let function = function(name).ok()?;
-            Some((function.cell(config), function.module_of(config)))
+            Some((function.cell(config), function.module_of(config), config.tier))
         });
-        let absent: Vec<(Arc<CodeCell>, Arc<ModuleInner>)> = cells.filter(|(cell, _)| cell.get().is_none()).collect();
+        let absent: Vec<(Arc<CodeCell>, Arc<ModuleInner>, Tier)> =
+            cells.filter(|(cell, ..)| cell.get().is_none()).collect();
         // While others are waited for, none is given up.
-        let _wanted: Vec<_> = absent.iter().map(|(cell, _)| cell.ticket()).collect();
-        absent.iter().for_each(|(cell, module)| cell.start(module, absent.len() > 1));
+        let _wanted: Vec<_> = absent.iter().map(|(cell, ..)| cell.ticket()).collect();
+        absent.iter().for_each(|(cell, module, tier)| cell.start(module, *tier, absent.len() > 1));
         let compile = |(name, config): &(&str, &LaunchConfig)| {
             let function = function(name)?;
-            match absent.iter().find(|(cell, _)| cell.is_of(&function.key(config))) {
-                Some((cell, _)) if function.runs_on(config) == Engine::Jit => {
+            match absent.iter().find(|(cell, ..)| cell.is_of(&function.key(config))) {
+                Some((cell, ..)) if function.runs_on(config) == Engine::Jit => {
                     Ok(function.compiled(function.make(cell, config)?))
                 }
                 Some(_) | None => function.compile(config),
@@ -147,7 +148,7 @@ impl Function {
         let start = Instant::now();
         let patience = Patience { stop: &config.stop, limit: config.timeout };
         let module = self.module_of(config);
-        let wait = || cell.obtain(&module, patience);
+        let wait = || cell.obtain(&module, config.tier, patience);
         let program = match Progress::while_compiling(config.progress.as_ref(), wait) {
             Ok(made) => made?,
             Err(Left) => return Err(self.left(config, start.elapsed())),

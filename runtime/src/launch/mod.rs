@@ -440,6 +440,9 @@ impl PreparedLaunch {
         let run = wall.saturating_sub(recompiled.time);
         if let Some(program) = self.program.as_ref().filter(|_| !is_again) {
             program.note_time(run, self.workers.n_active, self.grid.units);
+            if program.may_rise() {
+                program.note_lean(&self.grid.module, run, self.workers.n_active);
+            }
         }
         drop(watchdog);
         let compile = std::mem::take(&mut self.compile);

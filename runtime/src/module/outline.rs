@@ -19,6 +19,9 @@ const SMALL: usize = 256;
 /// The same of the wide generator, which takes a few microseconds for each.
 const SMALL_WIDE: usize = 4096;
 
+/// Instructions up to which wide code is first made without gangs. Longer functions have few of them beside what else they are.
+const MOST_LEAN: usize = 1024;
+
 /// An entry as it was lowered, with all that it may call.
 #[derive(Debug)]
 pub(crate) struct Outline {
@@ -99,6 +102,11 @@ pub(super) fn share(module: &simt::Module, whole: &Whole, entry: FuncId) -> f64 
 /// Whether Cranelift takes little time for some functions.
 pub(super) fn is_small<'f>(funcs: impl Iterator<Item = &'f simt::Function>) -> bool {
     size(funcs) <= SMALL
+}
+
+/// Whether wide code of some functions is made in less time without gangs.
+pub(super) fn is_for_lean<'f>(funcs: impl Iterator<Item = &'f simt::Function>) -> bool {
+    size(funcs) <= MOST_LEAN
 }
 
 /// Whether a function has atomics that may change memory of all blocks.

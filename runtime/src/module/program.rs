@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,9 @@ use crate::error::panic_text;
 use crate::kept::CodeCache;
 use crate::lock::lock;
 use crate::run::{Backend, Tier};
+
+/// Time of threads in lean wide code after which better code is made. It takes about a millisecond.
+const LONG: Duration = Duration::from_millis(1);
 
 /// What code is made for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -63,6 +66,8 @@ pub(crate) struct Program {
     preferred: AtomicU8,
     /// What a unit of a grid takes.
     pace: Pace,
+    /// Nanoseconds that threads ran its lean code.
+    lean_ns: AtomicU64,
     /// Time it took to make.
     pub(crate) compile_time: Duration,
     /// Its first code was read from disk.
@@ -73,8 +78,13 @@ pub(crate) struct Program {
 pub(crate) type Codes = ByFunction<Code>;
 
 impl Program {
-    /// Makes code, or finds it on disk; `None` when nobody wants it any more. The error is why there is none.
-    fn make(module: &ModuleInner, cell: &CodeCell, wanted: Wanted<'_>) -> Option<Result<Program, Failure>> {
+    /// Makes code, or finds it on disk; `None` when nobody wants it any more. The error is why there is none. `least`: the tier that is asked for.
+    fn make(
+        module: &ModuleInner,
+        cell: &CodeCell,
+        least: Tier,
+        wanted: Wanted<'_>,
+    ) -> Option<Result<Program, Failure>> {
         let start = Instant::now();
         let (key, outline, cache) = (&cell.key, &cell.outline, &module.device.inner.code);
         let digest = outline.digest(None);
@@ -87,9 +97,8 @@ impl Program {
             (loaded.tier, loaded.codes, loaded.refused, OnceLock::new())
         } else {
             let source = Specialised::make(&module.ir, key, outline);
-            let (first, codes, refused) = match source.wide(key, Tier::Quick, wanted)? {
-                // Code that rests on nothing is careful.
-                Wide::Made(codes, rests) => (if rests { Tier::Quick } else { Tier::Careful }, codes, None),
+            let (first, codes, refused) = match source.wide(key, source.first_of_wide(key, least), wanted)? {
+                Wide::Made(codes, tier) => (tier, codes, None),
                 refused => {
                     let first = source.first_tier(key);
                     match source.compile(key, first, wanted)? {
@@ -114,6 +123,7 @@ impl Program {
             tiers: tiers.map(|made| made.map_or_else(Task::default, Task::done)),
             preferred: AtomicU8::new(first as u8),
             pace: Pace::default(),
+            lean_ns: AtomicU64::new(0),
             compile_time: start.elapsed(),
             is_loaded,
         }))
@@ -122,7 +132,9 @@ impl Program {
     /// Makes the code of a further tier, or finds it on disk.
     fn make_tier(&self, module: &ModuleInner, tier: Tier, wanted: Wanted<'_>) -> Option<Result<Codes, Failure>> {
         let cache = &module.device.inner.code;
-        let digest = self.outline.digest(Some(tier));
+        // Better code of the first tier takes its place: the next process starts with it.
+        let is_first = tier == Tier::Quick && self.made_by_wide();
+        let digest = self.outline.digest((!is_first).then_some(tier));
         let loaded = cache.load(digest).and_then(|bytes| saved::read(&bytes, &self.frames, self.outline.entry));
         if let Some(loaded) = loaded.filter(|l| l.tier == tier) {
             cache.note_loaded();
@@ -225,13 +237,83 @@ impl Program {
         };
         task::obtain(&self.tiers[tier as usize], patience, begin)?;
         self.preferred.fetch_max(tier as u8, Ordering::Relaxed);
-        module.device.inner.code.note_bytes(self.outline.digest(None), self.code_bytes() as u64);
+        self.note_bytes(module, 0);
         Ok(())
     }
 
     /// The tier that new ctas start in.
+    #[inline]
     pub(crate) fn preferred(&self) -> Tier {
-        Tier::ALL[usize::from(self.preferred.load(Ordering::Relaxed)).min(2)]
+        match self.preferred.load(Ordering::Relaxed) {
+            0 => self.risen(),
+            1 => Tier::Quick,
+            _ => Tier::Careful,
+        }
+    }
+
+    /// The tier in which a block starts over that met what the code of one was not made for.
+    pub(crate) fn behind(&self, tier: Tier) -> Option<Tier> {
+        match tier {
+            // Lean and quick wide code rest on the same tests.
+            Tier::Lean if !self.made_by_wide() => Some(Tier::Quick),
+            Tier::Lean | Tier::Quick => Some(Tier::Careful),
+            Tier::Careful => None,
+        }
+    }
+
+    /// The tier that ctas start in as long as none met what its code was not made for.
+    #[inline(never)]
+    fn risen(&self) -> Tier {
+        if !matches!(self.tiers[Tier::Quick as usize].get(), Some(Ok(_))) {
+            return Tier::Lean;
+        }
+        self.preferred.fetch_max(Tier::Quick as u8, Ordering::Relaxed);
+        Tier::Quick
+    }
+
+    /// Whether its code was made in little time, and better code can follow.
+    #[inline]
+    pub(crate) fn may_rise(&self) -> bool {
+        self.preferred() == Tier::Lean && self.made_by_wide()
+    }
+
+    fn made_by_wide(&self) -> bool {
+        self.refused.is_none() && self.key.backend == Backend::Wide
+    }
+
+    /// Whether threads that run its code for so long would have gained by better code.
+    pub(crate) fn is_long(&self, time: Duration) -> bool {
+        time >= LONG.max(self.compile_time)
+    }
+
+    /// Notes that so many workers ran a launch for so long in lean wide code, and lets it rise if that is long with those before.
+    #[inline(never)]
+    pub(crate) fn note_lean(self: &Arc<Self>, module: &Arc<ModuleInner>, time: Duration, workers: usize) {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_mul(workers as u64);
+        // Launches at one time may lose some of it.
+        let all = self.lean_ns.load(Ordering::Relaxed).saturating_add(ns);
+        self.lean_ns.store(all, Ordering::Relaxed);
+        if self.is_long(Duration::from_nanos(all)) {
+            self.rise(module);
+        }
+    }
+
+    /// Lets a thread of its own make better code, if none does. Ctas start in it as soon as it is there.
+    pub(crate) fn rise(self: &Arc<Self>, module: &Arc<ModuleInner>) {
+        let owner = (Arc::clone(self), Arc::clone(module));
+        let make = |(p, module): &(Arc<Program>, Arc<ModuleInner>), _: Wanted<'_>| {
+            let made = p.make_tier(module, Tier::Quick, &|| true);
+            if let Some(Ok(codes)) = &made {
+                p.note_bytes(module, codes.values().map(|c| c.code_bytes).sum());
+            }
+            made
+        };
+        task::start(&owner, |(p, _)| &p.tiers[Tier::Quick as usize], Place::Aside, make);
+    }
+
+    /// Tells the cache how many bytes of machine code there are, with so many that come.
+    fn note_bytes(&self, module: &ModuleInner, more: usize) {
+        module.device.inner.code.note_bytes(self.outline.digest(None), (self.code_bytes() + more) as u64);
     }
 
     /// Nanoseconds that a unit took at the last launch; 0 if there was none.
@@ -297,6 +379,12 @@ impl Specialised {
         // A cta of whole warps without calls may never need masked copies; others do from the start.
         let whole = key.shape.threads().is_multiple_of(32);
         if whole && self.reach.len() == 1 { Tier::Lean } else { Tier::Quick }
+    }
+
+    /// The tier of wide code that the first launch starts in, if it asks for at least one.
+    fn first_of_wide(&self, key: &Key, least: Tier) -> Tier {
+        let is_plain = !key.audited && key.counted == Counting::Nothing;
+        if is_plain && least == Tier::Lean && outline::is_for_lean(self.functions()) { Tier::Lean } else { Tier::Quick }
     }
 
     /// The functions that the entry may run, by number.
@@ -369,7 +457,7 @@ impl Specialised {
         if let Some(missing) = handloom_wide::missing_feature(&key.host) {
             return Some(Wide::Refused(format!("the host lacks {missing}")));
         }
-        let (mut codes, mut rests) = (Vec::new(), false);
+        let (mut codes, mut rests, mut goes_alone) = (Vec::new(), false, false);
         for (f, func) in self.reached() {
             let options = self.options(key, f, tier);
             // A panic of the generator is a fault of ours; the other generator takes the entry.
@@ -380,6 +468,7 @@ impl Specialised {
                 Err(panic) => return Some(Wide::Refused(format!("a bug: {}", panic_text(panic.as_ref())))),
             };
             rests |= assembly.rests;
+            goes_alone |= assembly.goes_alone;
             // SAFETY: the bytes are a function of the contract, which the tables describe; it does not use a pool.
             let placed = unsafe { Code::place(&assembly.bytes, 64, assembly.tables, Vec::new()) };
             match placed {
@@ -387,13 +476,20 @@ impl Specialised {
                 Err(why) => return Some(Wide::Refused(why.to_string())),
             }
         }
-        Some(Wide::Made(codes.into_iter().collect(), rests))
+        let tier = match (goes_alone, rests) {
+            (true, _) => Tier::Lean,
+            (false, true) => Tier::Quick,
+            // Code that rests on nothing is careful.
+            (false, false) => Tier::Careful,
+        };
+        Some(Wide::Made(codes.into_iter().collect(), tier))
     }
 
     fn options(&self, key: &Key, f: FuncId, tier: Tier) -> Options {
         Options {
             speculate: tier != Tier::Careful,
             masked: tier != Tier::Lean,
+            gangs: tier != Tier::Lean,
             shape: key.shape,
             bounds: key.bounds,
             local_stride: self.local_stride,
@@ -415,8 +511,8 @@ enum Wide {
     NotAsked,
     /// What there is no wide code for.
     Refused(String),
-    /// Code, and whether it rests on tests.
-    Made(Codes, bool),
+    /// Code, and the tier that it is of.
+    Made(Codes, Tier),
 }
 
 impl Wide {
@@ -438,8 +534,8 @@ pub(crate) struct CodeCell {
 }
 
 impl CodeCell {
-    /// Starts to make the program, if it is not there and nobody does. `many`: beside others.
-    pub(crate) fn start(self: &Arc<Self>, module: &Arc<ModuleInner>, many: bool) {
+    /// Starts to make the program, if it is not there and nobody does, in at least a tier. `many`: beside others.
+    pub(crate) fn start(self: &Arc<Self>, module: &Arc<ModuleInner>, least: Tier, many: bool) {
         let place = match (many, self.outline.is_small) {
             (true, _) => Place::Pool,
             (false, true) => Place::Here,
@@ -450,7 +546,7 @@ impl CodeCell {
             &owner,
             |(_, cell)| &cell.program,
             place,
-            |(module, cell), wanted| Some(Program::make(module, cell, wanted)?.map(Arc::new)),
+            move |(module, cell), wanted| Some(Program::make(module, cell, least, wanted)?.map(Arc::new)),
         );
     }
 
@@ -469,16 +565,17 @@ impl CodeCell {
         self.program.ticket()
     }
 
-    /// The program, made if it is not there.
+    /// The program, made if it is not there, in at least a tier.
     pub(crate) fn obtain(
         self: &Arc<Self>,
         module: &Arc<ModuleInner>,
+        least: Tier,
         patience: Patience<'_>,
     ) -> Result<Result<Arc<Program>, Failure>, Left> {
-        task::obtain(&self.program, patience, || self.start(module, false))?;
+        task::obtain(&self.program, patience, || self.start(module, least, false))?;
         let made = self.get();
         if let Some(Ok(program)) = &made {
-            module.device.inner.code.note_bytes(self.outline.digest(None), program.code_bytes() as u64);
+            program.note_bytes(module, 0);
         }
         Ok(made.unwrap_or_else(|| Err(Failure::Bug("a program was lost".into()))))
     }

@@ -1,9 +1,10 @@
 //! The tiers of compiled code.
 
-/// What code is made for. When a lower one meets what it was not made for, a block starts over in the next.
+/// What code is made for. When a lower one meets what it was not made for, a block starts over in a higher one; blocks of launches that take long begin in a higher
+/// one of wide code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Tier {
-    /// All lanes of a warp stay together: there are no masked copies.
+    /// What takes little time to make. Of Cranelift, all lanes of a warp stay together: there are no masked copies. Of wide code, no warps go side by side.
     #[default]
     Lean,
     /// Everything, resting on tests that programs without faults hardly ever fail.
@@ -23,10 +24,5 @@ impl Tier {
             Tier::Quick => "quick",
             Tier::Careful => "careful",
         }
-    }
-
-    /// The one that a block starts over in.
-    pub(crate) fn next(self) -> Option<Tier> {
-        Tier::ALL.get(self as usize + 1).copied()
     }
 }

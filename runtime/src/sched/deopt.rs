@@ -17,11 +17,11 @@ use crate::warp::context::{Contexts, Ctx};
 impl CtaRun {
     /// Moves all contexts of the entry to code of the next tier.
     pub(super) fn change_code(&mut self) -> Result<(), Ended> {
-        let Some(tier) = self.tier.next() else {
+        let program = Arc::clone(&self.program);
+        let Some(tier) = program.behind(self.tier) else {
             return Err(Ended::bug("careful code rests on a guess"));
         };
         self.obtain(tier)?;
-        let program = Arc::clone(&self.program);
         let code = entry_code(&program, tier)?;
         (self.code, self.tier) = (code, tier);
         let n = self.host().warps.len();

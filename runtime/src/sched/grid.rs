@@ -85,6 +85,9 @@ pub(crate) trait Crew {
         0
     }
 
+    /// Is told that units ran for so long.
+    fn ran_for(&mut self, _time: Duration) {}
+
     /// Nanoseconds that a unit takes, as far as known; 0 if it is not.
     fn unit_ns(&self) -> u64 {
         0
@@ -299,11 +302,9 @@ impl Burst {
         (units > self.units / 8).then(Instant::now)
     }
 
-    /// Learns from a burst that began at a time; `whole`: all of its units ran.
+    /// Learns from a burst that took so long; `whole`: all of its units ran.
     #[inline]
-    fn learn(&mut self, start: Option<Instant>, whole: bool) {
-        let Some(start) = start else { return };
-        let took = start.elapsed();
+    fn learn(&mut self, took: Duration, whole: bool) {
         if took > Duration::from_nanos(2 * BURST_NS) {
             self.units = (self.units / 4).max(1);
         } else if whole && took < Duration::from_nanos(BURST_NS / 8) {
@@ -413,7 +414,10 @@ impl<C: Crew> Worker<'_, '_, C> {
                     if self.crew.sweeps(&mut front.unit, most) { None } else { Some(self.crew.turn(&mut front.unit)) };
                 let passed = self.crew.passed(&front.unit);
                 self.note(front.number, passed + 1, noted);
-                self.burst.learn(begin, passed == most);
+                if let Some(took) = begin.map(|begin| begin.elapsed()) {
+                    self.burst.learn(took, passed == most);
+                    self.crew.ran_for(took);
+                }
                 (0..passed).for_each(|i| self.count_done(front.number + i));
                 front.number += passed;
                 self.range.start += passed;

@@ -1,6 +1,7 @@
 //! Ctas of compiled code as units of a grid, on the calling thread and on those of a pool.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use handloom_ir::trap::Waiter;
 
@@ -69,7 +70,7 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
     let mut shared = Shared::new(grid, n);
     grid.recompile.begin(n);
     let one = |me: usize, free: &mut Idle| {
-        let mut crew = Jit { grid, program, space, free, heap, tier: None };
+        let mut crew = Jit { grid, program, space, free, heap, tier: None, lean: Duration::ZERO };
         work(&shared, me, &mut crew);
         grid.recompile.end(crew.tier);
     };
@@ -98,6 +99,8 @@ struct Jit<'g> {
     heap: (u64, u64),
     /// The highest tier that a cta started in.
     tier: Option<Tier>,
+    /// Time in code that may rise.
+    lean: Duration,
 }
 
 impl Crew for Jit<'_> {
@@ -142,6 +145,16 @@ impl Crew for Jit<'_> {
         match unit {
             Unit::One(run) => run.passed(),
             Unit::Cluster(_) => 0,
+        }
+    }
+
+    #[inline]
+    fn ran_for(&mut self, time: Duration) {
+        if self.program.may_rise() {
+            self.lean += time;
+            if self.program.is_long(self.lean) {
+                self.program.rise(&self.grid.module);
+            }
         }
     }
 

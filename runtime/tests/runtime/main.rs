@@ -10,6 +10,7 @@ mod lockstep;
 mod memory;
 mod printing;
 mod proven;
+mod rising;
 mod services;
 mod streams;
 

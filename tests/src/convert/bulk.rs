@@ -208,6 +208,7 @@ impl Rows {
             engine: way.by.engine,
             backend: way.by.backend,
             bounds: way.by.bounds,
+            tier: way.by.tier,
             threads: 1,
             timeout: Some(Duration::from_secs(600)),
             ..LaunchConfig::new([grid, 1, 1], [block, 1, 1])

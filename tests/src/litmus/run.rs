@@ -72,6 +72,7 @@ pub fn run(
             engine: way.engine,
             backend: way.backend,
             bounds: way.bounds,
+            tier: way.tier,
             timeout: Some(LIMIT),
             threads: if way.engine == Engine::Jit { 2 } else { 1 },
             ..LaunchConfig::new([kernel.blocks * kernel.groups, 1, 1], [kernel.block, 1, 1])

@@ -6,7 +6,7 @@ use std::time::Duration;
 use handloom_plan::host::Vectors;
 use handloom_runtime::{
     Arg, AsyncOrder, Backend, Bounds, Check, Device, DeviceBuffer, Engine, Finding, LaunchConfig, LaunchError, Module,
-    launch,
+    Tier, launch,
 };
 
 use super::data::{Element, bytes_of, values_of};
@@ -23,6 +23,8 @@ pub struct Way {
     pub vectors: Vectors,
     /// How strictly compiled code checks addresses.
     pub bounds: Bounds,
+    /// The lowest tier of code.
+    pub tier: Tier,
     /// Host threads.
     pub threads: usize,
     /// Order of scheduling.
@@ -34,9 +36,11 @@ pub struct Way {
 }
 
 impl Way {
-    /// Unchecked, with the widest vectors.
+    /// Unchecked, with the widest vectors, and with all that wide code has.
     fn new(engine: Engine, backend: Backend, bounds: Bounds, threads: usize, seed: u64) -> Way {
-        Way { engine, backend, vectors: Vectors::V512, bounds, threads, seed, async_order: None, is_checked: false }
+        let tier = if backend == Backend::Wide { Tier::Quick } else { Tier::Lean };
+        let (vectors, async_order, is_checked) = (Vectors::V512, None, false);
+        Way { engine, backend, vectors, bounds, tier, threads, seed, async_order, is_checked }
     }
 
     /// The same with all checks and a seed, by code of Cranelift or the interpreter.
@@ -53,7 +57,10 @@ pub fn many_ways() -> Vec<Way> {
         for threads in [1, 2] {
             for bounds in [Bounds::Exact, Bounds::Contained] {
                 for backend in Backend::ALL {
-                    ways.push(Way::new(Engine::Jit, backend, bounds, threads, seed));
+                    let way = Way::new(Engine::Jit, backend, bounds, threads, seed);
+                    // The first ways of a program, which later ones only raise.
+                    let tier = if (seed, threads) == (0, 1) { Tier::Lean } else { way.tier };
+                    ways.push(Way { tier, ..way });
                 }
             }
             ways.push(Way::new(Engine::Interp, Backend::Cranelift, Bounds::Exact, threads, seed));
@@ -79,6 +86,8 @@ pub fn ways() -> Vec<Way> {
         way(Jit, Cranelift, Bounds::Exact, 1, 0),
         way(Jit, Cranelift, Bounds::Exact, 2, 7),
         way(Jit, Cranelift, Bounds::Contained, 1, 3),
+        // Before the ways that raise the program.
+        Way { tier: Tier::Lean, ..way(Jit, Wide, Bounds::Exact, 1, 0) },
         way(Jit, Wide, Bounds::Exact, 1, 0),
         way(Jit, Wide, Bounds::Contained, 2, 7),
         Way { vectors: Vectors::V256, ..way(Jit, Wide, Bounds::Exact, 2, 3) },
@@ -243,6 +252,7 @@ impl Kernels<'_> {
             engine: self.way.engine,
             backend: self.way.backend,
             bounds: self.way.bounds,
+            tier: self.way.tier,
             threads: self.way.threads,
             seed: self.way.seed,
             // So that a kernel that never ends fails its test instead of hanging it.

@@ -47,6 +47,7 @@ fn plan(f: &Function, (masked, speculate): (bool, bool)) -> Plan {
         counted: Default::default(),
         cluster: false,
         masked,
+        gangs: false,
         speculate,
         host: Host::new(Architecture::X86_64, Features::NONE),
     };
