@@ -342,6 +342,17 @@ pub struct MemSite {
     pub variable: Option<Origin>,
     /// Another site of the same op, which tests the same length: what is found here is put into its cache too.
     pub twin: Option<u32>,
+    /// How the access finds local memory, if that does not lie thread by thread. The op is that of the statement then.
+    pub interleaved: Option<Interleaved>,
+}
+
+/// Local memory whose elements lie lane by lane: element i of lane l is element 32 i + l of the warp's local memory, and addresses are those of such elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Interleaved {
+    /// Bytes of an element.
+    pub bytes: u8,
+    /// Which element of its statement's access the site does.
+    pub element: u8,
 }
 
 /// A variable that the address of an access is made from.

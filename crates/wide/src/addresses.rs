@@ -12,13 +12,13 @@
 use std::mem::offset_of;
 
 use handloom_ir::simt::{Inst, Op, Term, Val};
-use handloom_ir::types::StateSpace;
+use handloom_ir::types::{StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, SiteCache};
 use handloom_plan::access::Kind;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Against, Elsewhere, Held, Limits, Runs, Tester};
-use crate::asm::Mem;
+use crate::asm::{Mem, low32};
 use crate::emit::*;
 use crate::head::DECIDED;
 use crate::indices::TURNS_AHEAD_OF_ALL;
@@ -168,9 +168,17 @@ impl Emit<'_> {
             self.lane_value(Val::Reg(h.address), lane, h.at);
         }
         if h.shared {
+            if self.ty(Val::Reg(h.address)) == Ty::B32 {
+                self.in_front_too(h.at);
+            }
             self.a.op2(Code::Add_r64_rm64, h.at, cta(offset_of!(CtaCtx, shared_base)));
         }
         self.a.forget_written(h.at);
+    }
+
+    /// An address of 32 bits as one of 64: of lanes that take no part, the first may stand before the memory in which the others are.
+    pub(crate) fn in_front_too(&mut self, r: Register) {
+        self.a.op2(Code::Movsxd_r64_rm32, r, low32(r));
     }
 
     /// What registers hold now.
@@ -224,6 +232,9 @@ impl Emit<'_> {
                     self.add_number(RAX, e.x.class.offset);
                     // Lanes of a row that take no part may lie anywhere.
                     let by_lanes = self.in_part && *reach == 31 * e.x.class.bytes();
+                    if by_lanes && e.x.short {
+                        self.in_front_too(RAX);
+                    }
                     self.ask(&e.x, (!by_lanes).then_some(*reach));
                 }
             }

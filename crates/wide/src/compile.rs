@@ -28,6 +28,7 @@ use crate::emit::*;
 use crate::firsts::firsts_apart;
 use crate::head::{Head, testable};
 use crate::indexed::Finder;
+use crate::interleaved::{Elements, interleaved};
 use crate::late::late_sums;
 use crate::ops::has_vector_code;
 use crate::pointers::pointers_apart;
@@ -119,7 +120,7 @@ fn made(
     }
     let tries: &[Tests] = if options.speculate { &Tests::ALL } else { &[Tests::None] };
     let planned = tries.iter().find_map(|tests| plan(func, options, *tests, &mut a));
-    let Some((plan, head)) = planned else { unreachable!("a plan without tests is whole") };
+    let Some((plan, head, elements)) = planned else { unreachable!("a plan without tests is whole") };
     let rests = head.as_ref().is_some_and(Head::rests);
     let refused = |what: String| Refusal { what, span: func.span };
     let nowhere = Vec::new();
@@ -156,6 +157,7 @@ fn made(
         cold_moves: Vec::new(),
         accessors: Vec::new(),
         in_place: InPlace::default(),
+        n_looked_at: 0,
         matrix_reader: None,
         functions: None,
         reaches: Reaches::default(),
@@ -168,6 +170,7 @@ fn made(
         stopped: FastMap::default(),
         turns: None,
         head,
+        elements,
         in_head: false,
         in_rax: None,
         edges: None,
@@ -250,12 +253,13 @@ impl Tests {
 }
 
 /// What is decided about a function, and what is done once a CTA. `None` where the code would rest on what the head does not test.
-fn plan(func: &Function, options: &Options, tests: Tests, a: &mut Asm) -> Option<(Plan, Option<Head>)> {
+fn plan(func: &Function, options: &Options, tests: Tests, a: &mut Asm) -> Option<(Plan, Option<Head>, Elements)> {
     let has_head = func.is_entry && !options.is_callee;
     if !has_head && tests != Tests::None {
         return None;
     }
     let func = if options.audited { Cow::Borrowed(func) } else { crate::asked::asked_once(func) };
+    let (func, elements) = interleaved(func, options);
     let known = |f: &Function| testable(f, &options.shape);
     let mut climbs = Vec::new();
     let func = if options.audited || func.led_back_to().next().is_none() {
@@ -274,7 +278,7 @@ fn plan(func: &Function, options: &Options, tests: Tests, a: &mut Asm) -> Option
     let mut plan = Plan::with_tested(func, &Options { speculate: false, masked: true, ..*options }, tested);
     crate::bands::read_into_vectors(&mut plan);
     let head = Head::new(&mut plan, [a.label(), a.label()], may_rest, climbs);
-    head.as_ref().is_none_or(|h| h.is_whole(&plan)).then_some((plan, head))
+    head.as_ref().is_none_or(|h| h.is_whole(&plan)).then_some((plan, head, elements))
 }
 
 /// Whether a function asks for something that the runtime counts by CTA: what it prints, allocates or frees, tensor memory.

@@ -27,6 +27,7 @@ use crate::calls::Calls;
 use crate::found::Found;
 use crate::gang::way::Alone;
 use crate::head::{FRAME_WORDS, Going, Head};
+use crate::interleaved::Elements;
 use crate::once::{Accessor, Called, ColdMove, Mover, Reader, Rounded};
 use crate::turns::Turns;
 use crate::uses::Uses;
@@ -128,6 +129,8 @@ pub(crate) struct Emit<'p> {
     /// Accesses of lanes anywhere (`accessor`), and how many were done in place.
     pub(crate) accessors: Vec<Accessor>,
     pub(crate) in_place: InPlace,
+    /// Accesses of shared memory that are looked at whether their lanes are neighbours.
+    pub(crate) n_looked_at: u32,
     /// Functions that have code of their own, once they are counted (`approx`).
     pub(crate) functions: Option<Vec<(Rounded, Label)>>,
     /// Reads words of small matrices (`quads`).
@@ -154,6 +157,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) turns: Option<Turns>,
     /// What is done once a CTA.
     pub(crate) head: Option<Head>,
+    /// How local memory lies.
+    pub(crate) elements: Elements,
     /// Whether the head is being emitted: the warp is warp 0.
     pub(crate) in_head: bool,
     /// In the head: the value whose first lane is in `rax`.
@@ -410,14 +415,16 @@ impl Emit<'_> {
     /// A site of a memory op.
     pub(crate) fn mem_site(&mut self, inst: &Inst, src: &[Loc], dst: Vec<Loc>) -> usize {
         let (addr, rest) = src.split_first().map_or((Loc::Imm(0), [].as_slice()), |(a, rest)| (*a, rest));
+        let element = self.elements.of(inst);
         self.tables.mems.push(MemSite {
-            op: inst.op,
+            op: element.map_or(inst.op, |(op, _)| op),
             addr,
             src: rest.to_vec(),
             dst,
             span: inst.span,
             variable: None,
             twin: None,
+            interleaved: element.map(|(_, how)| how),
         });
         self.tables.mems.len() - 1
     }

@@ -90,6 +90,9 @@ impl Emit<'_> {
     /// Whether an address needs no test: parameters and frame slots at constant offsets.
     fn is_safe(&self, class: &AccessClass) -> bool {
         let Val::Reg(r) = class.address else { return false };
+        if class.space == StateSpace::Local && self.elements.holds(class) {
+            return true;
+        }
         // Of strong accesses the space is found out first: some are traps.
         if class.order.is_strong() {
             return false;
@@ -446,6 +449,9 @@ impl Emit<'_> {
                 let by = (x.class.offset.cast_unsigned() as u32).cast_signed();
                 self.a.imm(Code::Add_rm32_imm32, EAX, by);
             }
+            if self.is_of_part(x) {
+                self.in_front_too(RAX);
+            }
         } else {
             self.add_number(RAX, x.class.offset);
         }
@@ -479,7 +485,7 @@ impl Emit<'_> {
             }
             Limits::Own => {
                 self.load64(R8, warp(offset_of!(WarpCtx, window)));
-                let stride = self.plan.facts.local_stride;
+                let stride = self.plan.facts.local_stride * if self.elements.are_apart() { 32 } else { 1 };
                 let units = (stride - x.class.bytes()).div_euclid(x.class.bytes()) + 1;
                 self.a.number(R9, (units.max(0) * x.class.bytes()).cast_unsigned());
             }

@@ -20,7 +20,7 @@ use crate::found::{Found, ONE_PLACE, found_in};
 use crate::lies::by_all;
 use crate::once::Called;
 use crate::tuples::is_of_tuples;
-use crate::turns::{FOUND, N_STREAMS, STREAMS};
+use crate::turns::FOUND;
 use crate::values::{At, is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
@@ -29,14 +29,14 @@ const R11: Register = Register::R11;
 
 /// Bytes of shared memory, at most.
 const MOST_SHARED: i32 = 256 << 10;
+/// Accesses of shared memory of which nothing is known that are looked at whether their lanes are neighbours.
+const MOST_LOOKED_AT: u32 = 48;
 /// Lanes, at most, whose accesses are done one by one.
 pub(crate) const FEW: i32 = 4;
 /// The comparison for what is not equal, of vectors.
 pub(crate) const NOT_EQUAL: u32 = 4;
 /// The same for what is not below, without signs.
 const NOT_BELOW: u32 = 5;
-/// How many turns of a loop data is asked for ahead, as a power of two.
-const TURNS_AHEAD: u32 = 2;
 
 impl Emit<'_> {
     /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3. Returns what code after all blocks has to know if it is done by code that the function has once.
@@ -52,13 +52,18 @@ impl Emit<'_> {
         let is_indexed = self.by_index(inst, x, done);
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
         let n = n_parts(aty);
-        let may_be_row = matches!(x.limits, Limits::Heap(_))
+        let is_of_heap = matches!(x.limits, Limits::Heap(_));
+        // Of shared memory, places in swizzled tiles are most of what long functions have.
+        let is_few = x.limits == Limits::Shared && x.short && x.class.count == 1 && self.n_looked_at < MOST_LOOKED_AT;
+        self.n_looked_at += u32::from(is_few);
+        let is_looked_at = is_of_heap || is_few;
+        let may_be_row = is_looked_at
             && !is_indexed
             && matches!(x.class.kind, Kind::Load | Kind::Store)
-            && (x.class.count == 1 && x.class.bits >= 32 || is_of_tuples(&x.class))
+            && (x.class.count == 1 || is_of_tuples(&x.class))
             && !x.class.order.is_strong()
             && !self.is_known(x);
-        let found = if may_be_row { self.found_here(inst, x) } else { None };
+        let found = if may_be_row && is_of_heap { self.found_here(inst, x) } else { None };
         let reads_found = found.filter(|found| !found.is_first);
         if let Some(found) = reads_found {
             self.as_found(inst, x, found, done);
@@ -84,7 +89,9 @@ impl Emit<'_> {
                 *x
             };
             self.first_of_row(&y, apart);
-            self.fetch_ahead(&y);
+            if is_of_heap {
+                self.fetch_ahead(&y);
+            }
             self.limits(&y);
             // One lane by itself is a row wherever it is: what lies in local memory is tested below.
             let cold = if self.may_be_own(x) { apart } else { x.cold };
@@ -194,35 +201,6 @@ impl Emit<'_> {
         self.a.bind_if_wanted(apart);
     }
 
-    /// Does a load of lanes that turn out to have one address, behind [`first_of_row`](Self::first_of_row); else it goes on. (What is indexed by quotients is mostly so.)
-    fn at_one_place(&mut self, inst: &Inst, x: &Access, found: Option<Found>, done: Label) {
-        if x.class.kind != Kind::Load || self.is_of_bundle(inst.dst.first()) {
-            return;
-        }
-        let apart = self.a.label();
-        if self.is_of_part(x) {
-            let lanes = x.lanes;
-            self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
-            self.a.imm8(Code::Shl_rm32_imm8, ECX, x.class.bytes().trailing_zeros());
-            self.a.op2(Code::Add_r64_rm64, R11, RCX);
-            self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(4), R11);
-        }
-        for q in 0..4 {
-            let mask = self.lanes_mask(x.lanes, Ty::B64, q);
-            self.differ(q, zmm(4), mask);
-        }
-        self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
-        self.a.jump(Code::Jne_rel32_64, apart);
-        self.a.op2(Code::Mov_r64_rm64, RAX, R11);
-        self.limits(x);
-        let cold = if self.may_be_own(x) { apart } else { x.cold };
-        self.test(&Access { cold, ..*x }, RAX, false);
-        self.note_found(found, true);
-        self.spread_place(inst, x);
-        self.a.jump(Code::Jmp_rel32_64, done);
-        self.a.bind(apart);
-    }
-
     /// Finds the accesses of a block that share words.
     pub(crate) fn find_shared(&mut self, b: usize) {
         // What is found by an index asks its index.
@@ -288,20 +266,6 @@ impl Emit<'_> {
         }
     }
 
-    /// Adds to `k7` which addresses of a vector are others than those of another one. Uses `k6`.
-    fn differ(&mut self, q: usize, from: Register, mask: Register) {
-        self.add_to_k7(Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8, q, mask, [from, zmm(q as u8)], NOT_EQUAL);
-    }
-
-    /// Adds to `k7` for which lanes of a part a comparison of two vectors holds. Uses `k6`.
-    pub(crate) fn add_to_k7(&mut self, code: Code, q: usize, mask: Register, [a, b]: [Register; 2], cmp: u32) {
-        let to = if q == 0 { Register::K7 } else { Register::K6 };
-        self.a.op3i(code, Out::masked(to, mask), a, b, cmp);
-        if q > 0 {
-            self.a.op3(Code::VEX_Korw_kr_kr_kr, Register::K7, Register::K7, Register::K6);
-        }
-    }
-
     /// Does an access lane by lane where few take part: gathers and scatters of the host take as long for one lane as for all.
     fn by_few(&mut self, inst: &Inst, x: &Access, n: usize, done: Label) {
         let is_whole = !self.is_of_part(x);
@@ -335,66 +299,10 @@ impl Emit<'_> {
         self.shape(x.class.address).is_some()
     }
 
-    /// Where lane 0 would be, in `rax`, if the addresses in vectors 0 to 3 of the lanes that take part follow each other; else goes to `apart`. Uses
-    /// vectors 4 and 5, `k5` to `k7`.
-    fn first_of_row(&mut self, x: &Access, apart: Label) {
-        if self.is_of_part(x) {
-            let row = self.take_scratch(256);
-            let lanes = x.lanes;
-            let known = self.a.label();
-            self.a.op2(Code::EVEX_Vmovq_rm64_xmm, R11, xmm(zmm(0)));
-            self.a.imm(Code::Test_rm32_imm32, lanes, 1);
-            self.a.jump(Code::Jne_rel32_64, known);
-            for q in 0..4 {
-                self.a.store(store_code(Ty::B64), ctx(row + 64 * q), zmm(q as u8), ALL);
-            }
-            self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
-            self.load64(R11, Mem::indexed(WARP, RCX, 8, row as i32));
-            self.a.imm8(Code::Shl_rm32_imm8, ECX, x.class.bytes().trailing_zeros());
-            self.a.op2(Code::Sub_r64_rm64, R11, RCX);
-            self.a.bind(known);
-        } else {
-            self.a.op2(Code::EVEX_Vmovq_rm64_xmm, R11, xmm(zmm(0)));
-        }
-        self.follow(x, R11, apart);
-        self.a.op2(Code::Mov_r64_rm64, RAX, R11);
-    }
-
-    /// Goes to `apart` unless the addresses in vectors 0 to 3 of the lanes that take part follow each other from the one in a register on, which is that of lane 0. Uses vectors 4
-    /// and 5, `k5` to `k7`.
-    pub(crate) fn follow(&mut self, x: &Access, first: Register, apart: Label) {
-        self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(4), first);
-        for q in 0..4 {
-            let lanes: Vec<u64> = (0..8).map(|l| (8 * q as u64 + l) * x.class.bytes() as u64).collect();
-            let c = self.lanes_constant(Ty::B64, &lanes);
-            self.a.op3(Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64, zmm(5), zmm(4), c);
-            let mask = self.lanes_mask(x.lanes, Ty::B64, q);
-            self.differ(q, zmm(5), mask);
-        }
-        self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
-        self.a.jump(Code::Jne_rel32_64, apart);
-    }
-
-    /// In a loop, asks for what a load reads some turns later, if it goes on by the step from the last turn to this one. The address is in `rax`. Uses `rdx`.
-    pub(crate) fn fetch_ahead(&mut self, x: &Access) {
-        let is_in_loop = self.plan.facts.cfg.loop_of[self.at.0].is_some();
-        if x.class.kind != Kind::Load || !is_in_loop {
-            return;
-        }
-        let at = (self.at.0 as i32 + self.at.1 as i32) % N_STREAMS;
-        let last = Mem::at(RSP, VECTOR_AREA + STREAMS + 8 * at);
-        self.a.op2(Code::Mov_r64_rm64, RDX, RAX);
-        self.a.op2(Code::Sub_r64_rm64, RDX, last);
-        self.store64(last, RAX);
-        self.a.imm8(Code::Shl_rm64_imm8, RDX, TURNS_AHEAD);
-        for line in (0..32 * x.class.bytes() as i32).step_by(64) {
-            self.a.op1(Code::Prefetcht0_m8, Mem::indexed(RAX, RDX, 1, line));
-        }
-    }
-
     /// Whether generic addresses that are not in the heap may be those of objects in local memory, as functions get them: each lane's lie in its own.
     pub(crate) fn may_be_own(&self, x: &Access) -> bool {
         x.class.space == StateSpace::Generic
+            && !self.elements.are_apart()
             && matches!(x.class.kind, Kind::Load | Kind::Store)
             && x.class.order == Order::Weak
             && !x.short
@@ -436,7 +344,7 @@ impl Emit<'_> {
                 self.a.op3(Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64, zmm(4), r, zmm(5));
                 r = zmm(4);
             }
-            if x.limits == Limits::Own {
+            if x.limits == Limits::Own && !self.elements.are_apart() {
                 let stride = self.plan.facts.local_stride;
                 let lanes: Vec<u64> = (0..8).map(|l| ((8 * q as i64 + l) * stride).cast_unsigned()).collect();
                 let c = self.lanes_constant(Ty::B64, &lanes);

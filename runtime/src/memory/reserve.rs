@@ -130,11 +130,11 @@ impl Window {
         unsafe { mprotect(as_ptr(start), as_len(end - start), MprotectFlags::READ | MprotectFlags::WRITE).is_ok() }
     }
 
-    /// Reads a byte of an open page, so that the host has one there.
+    /// Writes a byte of an open page that nobody uses, so that the host has one there that can be written.
     pub(crate) fn touch(&self, at: u64) {
         if (self.base..self.base + self.size).contains(&at) {
             // SAFETY: the byte lies in this window, whose caller opened the page. Nobody needs its value.
-            let _ = unsafe { as_ptr(at).cast::<u8>().read_volatile() };
+            unsafe { as_ptr(at).cast::<u8>().write_volatile(0) };
         }
     }
 

@@ -4,7 +4,7 @@ use handloom_codegen::Failure;
 use handloom_ir::simt::{Count, Op};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Order, StateSpace};
-use handloom_plan::abi::{Loc, WarpCtx};
+use handloom_plan::abi::{Interleaved, Loc, WarpCtx};
 use handloom_plan::host::Feature;
 
 use super::Call;
@@ -77,6 +77,9 @@ fn by_all_lanes(c: &mut Call<'_>) -> u64 {
         return 1;
     }
     let header = c.ctx.header();
+    if let Some(how) = c.tables.mems[c.site].interleaved {
+        return by_element(c, &r, how, &header);
+    }
     let machine = c.host.machine;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the record of a device says nothing that was not detected, and so the host has the features that the function asks for.
@@ -125,6 +128,39 @@ fn by_lane(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
         Op::Store { access, .. } => store(c, r, access.is_single && access.order.is_strong(), &hosts),
         Op::Atom { access, .. } | Op::Red { access, .. } => atomic::atomics(c, access, &hosts),
         _ => {}
+    }
+    1
+}
+
+/// A load or store of an element in local memory whose elements lie lane by lane. `r`: what the statement asks for, which is looked at at the addresses that the program knows.
+#[inline(never)]
+fn by_element(c: &mut Call<'_>, r: &Request, how: Interleaved, header: &WarpCtx) -> u64 {
+    let site = &c.tables.mems[c.site];
+    let bytes = u64::from(how.bytes);
+    let first = c.host.env.local_base(32 * header.warp);
+    let mut hosts = [0_u64; 32];
+    let mut refused: Vec<(usize, u64, TrapKind)> = Vec::new();
+    for lane in lanes(c.mask) {
+        let place = c.ctx.read(site.addr, lane);
+        let inside = place.wrapping_sub(first).wrapping_sub(bytes * lane as u64).cast_signed() / 32;
+        let thread = CtaHost::thread(header, lane);
+        let addr = c.host.env.local_base(thread).wrapping_add_signed(inside).wrapping_add_signed(r.offset);
+        match locate(c.host, r, thread, addr) {
+            Ok(_) => {
+                let before = 32 * (r.offset + i64::from(how.element) * i64::from(how.bytes));
+                hosts[lane] = place.wrapping_add_signed(before);
+            }
+            Err(why) => refused.push((lane, addr, why)),
+        }
+    }
+    if !refused.is_empty() {
+        record(c, r, site.span, &refused);
+        return 0;
+    }
+    let one = Request { bytes: u32::from(how.bytes), element: u32::from(how.bytes), elements: 1, ..*r };
+    match site.op {
+        Op::Load { .. } => load(c, &one, false, &hosts),
+        _ => store(c, &one, false, &hosts),
     }
     1
 }
@@ -300,7 +336,7 @@ fn load(c: &mut Call<'_>, r: &Request, is_single: bool, hosts: &[u64; 32]) {
         }
         for (i, d) in site.dst.iter().enumerate() {
             if r.elements >> i & 1 == 1 {
-                // SAFETY: `locate` passed the element, aligned.
+                // SAFETY: `locate` passed the element, aligned, or the one that `by_element` has in its place.
                 let value = unsafe { access::load(at + i as u64 * u64::from(r.element), r.element) };
                 c.ctx.write(*d, lane, value);
             }
@@ -322,7 +358,7 @@ fn store(c: &mut Call<'_>, r: &Request, is_single: bool, hosts: &[u64; 32]) {
         for (i, s) in site.src.iter().enumerate() {
             if r.elements >> i & 1 == 1 {
                 let value = c.ctx.read(*s, lane);
-                // SAFETY: `locate` passed the element for writing, aligned.
+                // SAFETY: `locate` passed the element for writing, aligned, or the one that `by_element` has in its place.
                 unsafe { access::store(at + i as u64 * u64::from(r.element), r.element, value) }
             }
         }

@@ -112,13 +112,16 @@ fn own_memory(host: &CtaHost, w: usize, warp: &WarpHost, mut h: u64) -> u64 {
     let end = |ctx: Ctx| ctx.header().local + u64::from(ctx.tables().frame_bytes);
     let end = warp.calls.iter().map(|a| end(a.ctx)).fold(end(base), u64::max);
     let (stride, limit) = (host.env.local_stride, start + host.env.local_size);
+    // SAFETY: local memory of a seat is open, and frames are a multiple of 8 bytes long; no code runs on it now.
+    let word = |at: u64| unsafe { std::ptr::with_exposed_provenance::<u64>(at as usize).read_unaligned() };
+    if base.tables().mems.iter().any(|site| site.interleaved.is_some()) {
+        return (start..start + 32 * stride).step_by(8).fold(h, |h, at| mix(h, word(at)));
+    }
     for lane in lanes(base.live()) {
         // The stack, which grows from the end, is part of it.
         let stack = limit - warp.stack_used[lane].next_multiple_of(8);
         for at in (start..end.min(stack)).chain(stack..limit).step_by(8) {
-            let word: *const u64 = std::ptr::with_exposed_provenance((at + stride * lane as u64) as usize);
-            // SAFETY: local memory of a seat is open, and frames are a multiple of 8 bytes long; no code runs on it now.
-            h = mix(h, unsafe { word.read_unaligned() });
+            h = mix(h, word(at + stride * lane as u64));
         }
     }
     h

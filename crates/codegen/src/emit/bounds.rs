@@ -34,7 +34,16 @@ pub(crate) fn mem_op_of(cx: &mut Emit<'_, '_>, inst: &Inst, class: AccessClass) 
         Ty::B64 => Loc::Imm(0),
         ty => Loc::Linear { at: 0, stride: 0, bits: ty.bits() as u8 },
     };
-    let made = MemSite { op: inst.op, addr, src: vec![], dst: vec![], span: inst.span, variable, twin: None };
+    let made = MemSite {
+        op: inst.op,
+        addr,
+        src: vec![],
+        dst: vec![],
+        span: inst.span,
+        variable,
+        twin: None,
+        interleaved: None,
+    };
     cx.code.tables.mems.push(made);
     MemOp { class, site, ty }
 }
@@ -63,6 +72,7 @@ pub(crate) fn site_of(cx: &mut Emit<'_, '_>, inst: &Inst, src: &[Loc], dst: Vec<
         span: inst.span,
         variable: cx.plan.variable(cx.copy.at),
         twin: None,
+        interleaved: None,
     }
 }
 
