@@ -85,6 +85,11 @@ pub(crate) trait Crew {
         0
     }
 
+    /// Whether it wants to be told of each unit how long it ran.
+    fn is_timed(&self) -> bool {
+        false
+    }
+
     /// Is told that units ran for so long.
     fn ran_for(&mut self, _time: Duration) {}
 
@@ -409,13 +414,16 @@ impl<C: Crew> Worker<'_, '_, C> {
                 }
                 let most = self.run_ahead(front.number);
                 let begin = self.burst.begin(most);
+                let timed = begin.or_else(|| (self.shared.grid.units > 1 && self.crew.is_timed()).then(Instant::now));
                 let noted = self.turns.is_some().then(|| begin.unwrap_or_else(Instant::now));
                 let rest =
                     if self.crew.sweeps(&mut front.unit, most) { None } else { Some(self.crew.turn(&mut front.unit)) };
                 let passed = self.crew.passed(&front.unit);
                 self.note(front.number, passed + 1, noted);
-                if let Some(took) = begin.map(|begin| begin.elapsed()) {
-                    self.burst.learn(took, passed == most);
+                if let Some(took) = timed.map(|begin| begin.elapsed()) {
+                    if begin.is_some() {
+                        self.burst.learn(took, passed == most);
+                    }
                     self.crew.ran_for(took);
                 }
                 (0..passed).for_each(|i| self.count_done(front.number + i));

@@ -149,6 +149,11 @@ impl Crew for Jit<'_> {
     }
 
     #[inline]
+    fn is_timed(&self) -> bool {
+        self.program.may_rise()
+    }
+
+    #[inline]
     fn ran_for(&mut self, time: Duration) {
         if self.program.may_rise() {
             self.lean += time;

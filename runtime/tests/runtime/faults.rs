@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use handloom_ir::trap::TrapKind;
-use handloom_runtime::{Arg, Device, Engine, LaunchConfig, LaunchError, Module, launch};
+use handloom_runtime::{Arg, Backend, Device, Engine, LaunchConfig, LaunchError, Module, launch};
 
 const TEXT: &str = "
 .version 8.0
@@ -125,6 +125,48 @@ fn a_thousand_faults_leave_the_process_healthy() {
     assert!(faults > 1000, "{faults}");
     let want = u32::to_le_bytes(runs).repeat(64);
     assert_eq!(out.to_vec(), want);
+}
+
+#[test]
+fn some_lanes_never_come_back_to_a_loop() {
+    let text = format!(
+        "{}.visible .entry k(.param .u64 out, .param .u32 who)
+{{
+    .reg .b32 %t, %who, %i; .reg .b64 %out; .reg .pred %p;
+    ld.param.u64 %out, [out]; ld.param.u32 %who, [who];
+    mov.u32 %t, %tid.x;
+    mad.wide.u32 %out, %t, 4, %out;
+    mov.u32 %i, 0;
+again:
+    setp.ne.u32 %p, %t, %who;
+    @%p bra on;
+ever:
+    bra ever;
+on:
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 3;
+    @%p bra again;
+    st.global.u32 [%out], %i;
+    ret;
+}}
+",
+        crate::SM_80
+    );
+    let device = Device::new().unwrap();
+    let module = Module::from_text(&device, "k.ptx", &text).unwrap_or_else(|e| panic!("{e}"));
+    let k = module.function(Some("k")).unwrap();
+    let ways = [(Engine::Interp, Backend::Wide), (Engine::Jit, Backend::Wide), (Engine::Jit, Backend::Cranelift)];
+    for (engine, backend) in ways {
+        let timeout = Some(std::time::Duration::from_millis(100));
+        let config = LaunchConfig { engine, backend, timeout, threads: 1, ..LaunchConfig::new([1; 3], [32, 1, 1]) };
+        let out = device.zeroed(4 * 32).unwrap();
+        match launch(&k, &config, &[Arg::from(&out), 5_u32.into()]) {
+            Err(LaunchError::Trap(t)) => assert_eq!(t.kind(), TrapKind::Timeout, "{engine:?} {}", t.message()),
+            other => panic!("{engine:?} {backend:?}: {other:?}"),
+        }
+        let _ = launch(&k, &LaunchConfig { timeout: None, ..config }, &[Arg::from(&out), 99_u32.into()]).unwrap();
+        assert_eq!(out.to_vec(), 3_u32.to_le_bytes().repeat(32), "{engine:?} {backend:?}");
+    }
 }
 
 #[test]

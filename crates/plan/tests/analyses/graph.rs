@@ -91,6 +91,30 @@ fn an_endless_loop_has_no_post_dominator() {
 }
 
 #[test]
+fn lanes_of_an_endless_loop_meet_nobody() {
+    let cfg = Cfg::new(&entry(
+        "
+        b0:
+            v0:b32 = sreg.tid.x
+            v1:p = cmp.lt.u32 v0, 5
+            jump b1
+        b1:
+            branch v1, b2, b3
+        b2:
+            jump b2
+        b3:
+            v2:p = cmp.lt.u32 v0, 7
+            branch v2, b1, b4
+        b4:
+            exit
+        ",
+    ));
+    // Those that go on round the outer loop do so without them.
+    assert_eq!(cfg.ipdom, [Some(1), None, None, None, None]);
+    assert_eq!(list(&cfg.region(1)), [1, 2, 3, 4]);
+}
+
+#[test]
 fn a_loop_with_two_entries_is_odd() {
     let cfg = Cfg::new(&entry(
         "
