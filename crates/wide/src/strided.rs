@@ -95,7 +95,7 @@ fn is_apart(shape: &Shape, size: i64, n_parts: usize) -> bool {
         let (low, high) = d.iter().fold((d[0], d[0]), |(a, b), d| (a.min(*d), b.max(*d)));
         (first..first + n).all(|l| shape.group_of(l) == shape.group_of(first))
             && d.iter().all(|d| d % size == 0)
-            && high - low + size <= if run < 64 { 32 } else { MOST }
+            && high - low + size <= MOST
     };
     let is_one_row = |first: usize| {
         let step = shape.delta(first + 1) - shape.delta(first);
@@ -278,6 +278,14 @@ impl Emit<'_> {
                     self.a.op2(Code::VEX_Vmovdqu_ymm_ymmm256, ymm(zmm(5)), at(0));
                     self.a.op3(permutation(ty), to, zmm(4), zmm(5));
                 }
+            }
+            2 if layout.chunk < 64 => {
+                let order: Vec<u64> =
+                    sources.iter().map(|(chunk, at)| chunk.cast_unsigned() * n / 2 + number(*at)).collect();
+                self.order(ty, &order, zmm(4));
+                self.a.op2(Code::VEX_Vmovdqu_ymm_ymmm256, ymm(zmm(5)), at(0));
+                self.a.op3i(Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8, zmm(5), zmm(5), at(1), 1);
+                self.a.op3(permutation(ty), to, zmm(4), zmm(5));
             }
             2 => two(self, 0, &of_two(0), to),
             3 => {
