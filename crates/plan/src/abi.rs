@@ -342,7 +342,7 @@ pub struct MemSite {
     pub variable: Option<Origin>,
     /// Another site of the same op, which tests the same length: what is found here is put into its cache too.
     pub twin: Option<u32>,
-    /// How the access finds local memory, if that does not lie thread by thread. The op is that of the statement then.
+    /// How the access finds local memory, if that does not lie thread by thread. The op is that of the statement then, whose offset says nothing.
     pub interleaved: Option<Interleaved>,
 }
 
@@ -353,6 +353,8 @@ pub struct Interleaved {
     pub bytes: u8,
     /// Which element of its statement's access the site does.
     pub element: u8,
+    /// Added to an address, for the place of that element.
+    pub offset: i64,
 }
 
 /// A variable that the address of an access is made from.

@@ -22,8 +22,8 @@ use handloom_plan::analysis::n_definitions;
 const LANES: i64 = 32;
 /// The same as a shift.
 const SHIFT: u64 = LANES.trailing_zeros() as u64;
-/// Bits of what may be added to an address, so that [`LANES`] times as much is no other number.
-const MOST_BITS: u32 = 56;
+/// Bits of what may be added to an address, so that [`LANES`] times as much is no other number, nor what some thousand turns of a loop add.
+const MOST_BITS: u32 = 44;
 /// Bytes that local memory of every thread is a multiple of, as a power of two.
 const ALIGN: u32 = 4;
 /// Ops behind each other that are looked at.
@@ -60,8 +60,8 @@ impl Elements {
         }
         let (access, offset) = access_of(&inst.op).filter(|(a, _)| a.space == StateSpace::Local)?;
         let whole = self.vectors.get(&(inst.span, offset)).copied();
-        let (op, element) = whole.unwrap_or_else(|| (with(&inst.op, access, offset / LANES), 0));
-        Some((op, Interleaved { bytes: self.bytes, element }))
+        let (op, element) = whole.unwrap_or_else(|| (with(&inst.op, access, 0), 0));
+        Some((op, Interleaved { bytes: self.bytes, element, offset }))
     }
 }
 

@@ -141,15 +141,13 @@ fn by_element(c: &mut Call<'_>, r: &Request, how: Interleaved, header: &WarpCtx)
     let mut hosts = [0_u64; 32];
     let mut refused: Vec<(usize, u64, TrapKind)> = Vec::new();
     for lane in lanes(c.mask) {
-        let place = c.ctx.read(site.addr, lane);
+        let place = c.ctx.read(site.addr, lane).wrapping_add_signed(how.offset);
         let inside = place.wrapping_sub(first).wrapping_sub(bytes * lane as u64).cast_signed() / 32;
         let thread = CtaHost::thread(header, lane);
-        let addr = c.host.env.local_base(thread).wrapping_add_signed(inside).wrapping_add_signed(r.offset);
+        let start = c.host.env.local_base(thread).wrapping_add_signed(inside);
+        let addr = start.wrapping_sub(bytes * u64::from(how.element));
         match locate(c.host, r, thread, addr) {
-            Ok(_) => {
-                let before = 32 * (r.offset + i64::from(how.element) * i64::from(how.bytes));
-                hosts[lane] = place.wrapping_add_signed(before);
-            }
+            Ok(_) => hosts[lane] = place,
             Err(why) => refused.push((lane, addr, why)),
         }
     }
