@@ -228,13 +228,9 @@ impl Emit<'_> {
                 }
             } else {
                 for (lane, reach) in &e.runs {
-                    self.lane_value(e.x.class.address, *lane, RAX);
-                    self.add_number(RAX, e.x.class.offset);
+                    self.lane_address(&e.x, *lane);
                     // Lanes of a row that take no part may lie anywhere.
                     let by_lanes = self.in_part && *reach == 31 * e.x.class.bytes();
-                    if by_lanes && e.x.short {
-                        self.in_front_too(RAX);
-                    }
                     self.ask(&e.x, (!by_lanes).then_some(*reach));
                 }
             }

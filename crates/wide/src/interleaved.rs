@@ -11,12 +11,13 @@ use std::borrow::Cow;
 
 use handloom_diag::Span;
 use handloom_diag::hash::FastMap;
-use handloom_ir::simt::{Access, Counting, FrameLayout, Function, Inst, Op, Pure, Reg, Term, Val};
+use handloom_ir::simt::{Counting, FrameLayout, Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Order, Sreg, StateSpace, Ty};
 use handloom_plan::Options;
 use handloom_plan::abi::Interleaved;
-use handloom_plan::access::AccessClass;
+use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::n_definitions;
+use handloom_plan::analysis::reach::Reaches;
 
 /// Elements of a warp for one of a thread.
 const LANES: i64 = 32;
@@ -55,29 +56,31 @@ impl Elements {
 
     /// The access that a statement wrote, and which element of it an instruction does.
     pub(crate) fn of(&self, inst: &Inst) -> Option<(Op, Interleaved)> {
-        if !self.are_apart() {
-            return None;
-        }
-        let (access, offset) = access_of(&inst.op).filter(|(a, _)| a.space == StateSpace::Local)?;
-        let whole = self.vectors.get(&(inst.span, offset)).copied();
-        let (op, element) = whole.unwrap_or_else(|| (with(&inst.op, access, 0), 0));
-        Some((op, Interleaved { bytes: self.bytes, element, offset }))
+        let class = local(inst).filter(|_| self.are_apart())?;
+        let whole = self.vectors.get(&(inst.span, class.offset)).copied();
+        let (op, element) = whole.unwrap_or_else(|| (class.op(), 0));
+        Some((op, Interleaved { bytes: self.bytes, element, offset: class.offset }))
     }
 }
 
-/// The access of a load or a store, and what it adds to the address.
-fn access_of(op: &Op) -> Option<(Access, i64)> {
-    match *op {
-        Op::Load { access, offset } | Op::Store { access, offset } => Some((access, offset)),
-        _ => None,
-    }
+/// A load or store of `.local`.
+fn local(inst: &Inst) -> Option<AccessClass> {
+    let is_move = |class: &AccessClass| matches!(class.kind, Kind::Load | Kind::Store);
+    AccessClass::of(inst).filter(|class| class.space == StateSpace::Local && is_move(class))
 }
 
-/// The same op with another access.
-fn with(op: &Op, access: Access, offset: i64) -> Op {
-    match op {
-        Op::Load { .. } => Op::Load { access, offset },
-        _ => Op::Store { access, offset },
+/// Registers that are addresses in local memory, with how many of their lowest bits are zero at least.
+#[derive(Debug, Default)]
+struct Addresses(FastMap<Reg, u32>);
+
+impl Addresses {
+    fn zeros(&self, v: Val) -> Option<u32> {
+        let Val::Reg(r) = v else { return None };
+        self.0.get(&r).copied()
+    }
+
+    fn have(&self, v: Val) -> bool {
+        self.zeros(v).is_some()
     }
 }
 
@@ -98,8 +101,10 @@ struct Search<'f> {
     n_definitions: Vec<u32>,
     /// By register that one instruction makes: it.
     made: FastMap<Reg, &'f Inst>,
-    /// By register that is an address in local memory: how many of its lowest bits are zero at least.
-    zeros: FastMap<Reg, u32>,
+    addresses: Addresses,
+    /// What is known of numbers of 64 and of 32 bits.
+    known: FastMap<Reg, Option<Known>>,
+    reaches: Reaches,
 }
 
 impl<'f> Search<'f> {
@@ -108,24 +113,18 @@ impl<'f> Search<'f> {
         let insts = || f.blocks.iter().flat_map(|b| &b.insts);
         let once = |d: &&Reg| n_definitions[d.idx()] == 1;
         let made = insts().flat_map(|i| i.dst.iter().filter(once).map(move |d| (*d, i))).collect();
-        Search { f, n_definitions, made, zeros: FastMap::default() }
+        let (addresses, known, reaches) = Default::default();
+        Search { f, n_definitions, made, addresses, known, reaches }
     }
 
     fn insts(&self) -> impl Iterator<Item = &'f Inst> + use<'f> {
         self.f.blocks.iter().flat_map(|b| &b.insts)
     }
 
-    fn is_address(&self, v: Val) -> bool {
-        matches!(v, Val::Reg(r) if self.zeros.contains_key(&r))
-    }
-
     /// How many of the lowest bits of what an instruction makes are zero, if it makes an address of others; `Err` if it makes something else of one.
-    fn made_of(&self, inst: &Inst) -> Result<Option<u32>, ()> {
-        let n = inst.operands().iter().filter(|v| self.is_address(**v)).count();
-        let zeros = |i: usize| match inst.src[i] {
-            Val::Reg(r) => self.zeros.get(&r).copied(),
-            Val::Imm(..) => None,
-        };
+    fn made_of(&mut self, inst: &Inst) -> Result<Option<u32>, ()> {
+        let n = inst.operands().iter().filter(|v| self.addresses.have(**v)).count();
+        let zeros = |s: &Self, i: usize| s.addresses.zeros(inst.src[i]);
         match (inst.op, n) {
             (Op::SlotAddr(s), 0) => {
                 let slot = self.f.slots[s.idx()];
@@ -133,15 +132,16 @@ impl<'f> Search<'f> {
                 Ok(Some(slot.align.trailing_zeros().min(offset.trailing_zeros()).min(ALIGN)))
             }
             (_, 0) => Ok(None),
-            (Op::Pure(Pure::Mov(Ty::B64)), 1) => Ok(zeros(0)),
-            (Op::Pure(Pure::Select(Ty::B64)), 2) if !self.is_address(inst.src[0]) => {
-                Ok(Some(zeros(1).into_iter().chain(zeros(2)).fold(u32::MAX, u32::min)))
+            (Op::Pure(Pure::Mov(Ty::B64)), 1) => Ok(zeros(self, 0)),
+            (Op::Pure(Pure::Select(Ty::B64)), 2) if !self.addresses.have(inst.src[0]) => {
+                Ok(zeros(self, 1).into_iter().chain(zeros(self, 2)).min())
             }
             (Op::Pure(op @ (Pure::Add(Ty::B64) | Pure::Sub(Ty::B64))), 1) => {
-                let (from, by) = if zeros(0).is_some() { (zeros(0), inst.src[1]) } else { (zeros(1), inst.src[0]) };
-                if matches!(op, Pure::Sub(_)) && zeros(0).is_none() {
-                    return Err(());
-                }
+                let (from, by) = match zeros(self, 0) {
+                    None if matches!(op, Pure::Sub(_)) => return Err(()),
+                    None => (zeros(self, 1), inst.src[0]),
+                    from => (from, inst.src[1]),
+                };
                 let known = self.known(by, MOST_OPS).filter(|k| k.bits <= MOST_BITS).ok_or(())?;
                 Ok(from.map(|z| z.min(known.zeros)))
             }
@@ -150,48 +150,61 @@ impl<'f> Search<'f> {
     }
 
     /// What is known of a number.
-    fn known(&self, v: Val, left: u32) -> Option<Known> {
-        let any = |ty: Ty| (ty != Ty::B64).then_some(Known { zeros: 0, bits: 32, has_sign: true });
-        let r = match v {
-            Val::Imm(n, ty) => {
-                // One of 32 bits may be meant with a sign or without one.
-                let has_sign = n >> 63 == 1 || ty != Ty::B64;
-                let n = if ty == Ty::B64 { n.cast_signed().unsigned_abs() } else { n & 0xffff_ffff };
-                return Some(Known { zeros: n.trailing_zeros(), bits: 64 - n.leading_zeros(), has_sign });
+    fn known(&mut self, v: Val, left: u32) -> Option<Known> {
+        match v {
+            Val::Imm(n, Ty::B64) => {
+                let (n, has_sign) = (n.cast_signed().unsigned_abs(), n >> 63 == 1);
+                Some(Known { zeros: n.trailing_zeros(), bits: 64 - n.leading_zeros(), has_sign })
             }
-            Val::Reg(r) => r,
-        };
-        let ty = self.f.regs[r.idx()];
-        let Some(inst) = self.made.get(&r).filter(|i| left > 0 && !i.guarded) else { return any(ty) };
-        let source = |i: usize| self.known(inst.src[i], left - 1);
+            Val::Reg(r) if self.f.regs[r.idx()] == Ty::B64 => {
+                if let Some(known) = self.known.get(&r) {
+                    return *known;
+                }
+                let inst = self.made.get(&r).copied().filter(|i| left > 0 && !i.guarded);
+                let known = inst.and_then(|inst| self.known_of(inst, left - 1));
+                self.known.insert(r, known);
+                known
+            }
+            // It may be meant with a sign or without one.
+            _ => {
+                let reach = self.reaches.of(v, &|r| self.made.get(&r).copied());
+                let bits = 32 - reach.most.leading_zeros();
+                Some(Known { zeros: reach.zeros, bits, has_sign: bits == 32 })
+            }
+        }
+    }
+
+    /// What is known of a number of 64 bits that an instruction makes.
+    fn known_of(&mut self, inst: &Inst, left: u32) -> Option<Known> {
+        let Op::Pure(op) = inst.op else { return None };
+        let mut source = |i: usize| self.known(inst.src[i], left);
         let by = match inst.src.get(1) {
             Some(Val::Imm(n, _)) => u32::try_from(*n).ok().filter(|n| *n < 32),
             _ => None,
         };
-        let Op::Pure(op) = inst.op else { return any(ty) };
-        let both = || Some((source(0)?, source(1)?));
-        let of = match (op, by) {
+        match (op, by) {
             (Pure::Mov(_), _) => source(0),
-            (Pure::Ext { bits, to: Ty::B64, signed, .. }, _) if bits <= 32 => {
+            (Pure::Ext { bits, signed, .. }, _) if bits <= 32 => {
                 let zeros = source(0).map_or(0, |k| k.zeros);
                 Some(Known { zeros, bits: bits.into(), has_sign: signed })
             }
-            (Pure::MulWide(_) | Pure::Mul(_), _) => both().map(|(x, y)| Known {
-                zeros: x.zeros.saturating_add(y.zeros),
-                bits: x.bits + y.bits,
-                has_sign: x.has_sign || y.has_sign,
-            }),
+            (Pure::MulWide(_) | Pure::Mul(_), _) => {
+                let (x, y) = (source(0)?, source(1)?);
+                let zeros = x.zeros.saturating_add(y.zeros);
+                Some(Known { zeros, bits: x.bits + y.bits, has_sign: x.has_sign || y.has_sign })
+            }
             (Pure::Shl(_), Some(by)) => {
-                source(0).map(|x| Known { zeros: x.zeros.saturating_add(by), bits: x.bits + by, ..x })
+                let x = source(0)?;
+                Some(Known { zeros: x.zeros.saturating_add(by), bits: x.bits + by, ..x })
             }
             // What has a sign becomes large.
-            (Pure::Shr(int), Some(by)) if !int.signed && ty == Ty::B64 => Some(match source(0) {
+            (Pure::Shr(int), Some(by)) if !int.signed => Some(match source(0) {
                 Some(x) if !x.has_sign => {
                     Known { zeros: x.zeros.saturating_sub(by), bits: x.bits.saturating_sub(by), ..x }
                 }
                 _ => Known { zeros: 0, bits: 64 - by, has_sign: false },
             }),
-            (Pure::And(Ty::B64), _) => match (source(0), source(1)) {
+            (Pure::And(_), _) => match (source(0), source(1)) {
                 (Some(x), Some(y)) => {
                     let less = [x, y].into_iter().filter(|k| !k.has_sign).map(|k| k.bits).min();
                     let bits = less.unwrap_or(x.bits.max(y.bits) + 1);
@@ -200,19 +213,12 @@ impl<'f> Search<'f> {
                 (Some(k), None) | (None, Some(k)) if !k.has_sign => Some(k),
                 _ => None,
             },
-            (Pure::And(_), _) => both().map(|(x, y)| Known { zeros: x.zeros.max(y.zeros), ..x }),
-            (Pure::Add(_) | Pure::Sub(_), _) => both().map(|(x, y)| Known {
-                zeros: x.zeros.min(y.zeros),
-                bits: x.bits.max(y.bits) + 1,
-                has_sign: x.has_sign || y.has_sign || matches!(op, Pure::Sub(_)),
-            }),
+            (Pure::Add(_) | Pure::Sub(_), _) => {
+                let (x, y) = (source(0)?, source(1)?);
+                let has_sign = x.has_sign || y.has_sign || matches!(op, Pure::Sub(_));
+                Some(Known { zeros: x.zeros.min(y.zeros), bits: x.bits.max(y.bits) + 1, has_sign })
+            }
             _ => None,
-        };
-        match (of, ty) {
-            (of, Ty::B64) => of,
-            // What wraps has its lowest bits as they were.
-            (Some(k), _) => Some(Known { bits: 32, has_sign: true, ..k }),
-            (None, _) => any(ty),
         }
     }
 
@@ -222,7 +228,7 @@ impl<'f> Search<'f> {
             let mut changed = false;
             for inst in self.insts() {
                 let Some(zeros) = self.made_of(inst).ok().flatten() else { continue };
-                let known = self.zeros.entry(inst.dst[0]).or_insert(u32::MAX);
+                let known = self.addresses.0.entry(inst.dst[0]).or_insert(u32::MAX);
                 changed |= zeros < *known;
                 *known = zeros.min(*known);
             }
@@ -232,40 +238,43 @@ impl<'f> Search<'f> {
         }
         let mut n_made: FastMap<Reg, u32> = FastMap::default();
         for inst in self.insts() {
-            let is_access = access_of(&inst.op).is_some_and(|(a, _)| a.space == StateSpace::Local);
-            if is_access {
+            if local(inst).is_some() {
                 // The address is one, and nothing else.
-                let others = inst.src.iter().skip(1).any(|v| self.is_address(*v));
-                let makes = inst.dst.iter().any(|d| self.zeros.contains_key(d));
-                (self.is_address(inst.src[0]) && !others && !makes).then_some(())?;
+                let others = inst.src.iter().skip(1).any(|v| self.addresses.have(*v));
+                let makes = inst.dst.iter().any(|d| self.addresses.have(Val::Reg(*d)));
+                (self.addresses.have(inst.src[0]) && !others && !makes).then_some(())?;
             } else if self.made_of(inst).ok()?.is_some() {
-                inst.guard().is_none_or(|g| !self.is_address(g)).then_some(())?;
+                inst.guard().is_none_or(|g| !self.addresses.have(g)).then_some(())?;
                 *n_made.entry(inst.dst[0]).or_default() += 1;
             }
         }
-        let all_made = self.zeros.keys().all(|r| n_made.get(r) == Some(&self.n_definitions[r.idx()]));
-        let is_read = self.f.blocks.iter().flat_map(|b| b.term.sources()).any(|v| self.is_address(v));
+        let all_made = self.addresses.0.keys().all(|r| n_made.get(r) == Some(&self.n_definitions[r.idx()]));
+        let is_read = self.f.blocks.iter().flat_map(|b| b.term.sources()).any(|v| self.addresses.have(v));
         (all_made && !is_read).then_some(())
     }
 
     /// Bytes of the elements, if all accesses have such.
     fn element(&self) -> Option<u8> {
         let mut bytes = None;
-        for inst in self.insts() {
-            let Some((a, offset)) = access_of(&inst.op).filter(|(a, _)| a.space == StateSpace::Local) else { continue };
-            let Val::Reg(address) = inst.src[0] else { return None };
-            let whole = a.bytes();
-            let is_plain = a.order == Order::Weak && !a.is_single && !a.is_async && a.count <= 4;
+        for class in self.insts().filter_map(local) {
+            let whole = class.bytes().cast_unsigned();
+            let is_plain = class.order == Order::Weak && !class.is_single && !class.is_async && class.count <= 4;
             let is_fit = whole.is_power_of_two()
-                && whole.trailing_zeros() <= self.zeros[&address]
-                && offset % i64::from(whole) == 0
-                && i32::try_from(offset * LANES).is_ok();
-            let is_whole = a.elements == u8::MAX >> (8 - a.count) || matches!(inst.op, Op::Load { .. });
-            if !is_plain || !is_fit || !is_whole || *bytes.get_or_insert(a.bits / 8) != a.bits / 8 {
+                && self.addresses.zeros(class.address) >= Some(whole.trailing_zeros())
+                && class.offset % class.bytes() == 0
+                && i32::try_from(class.offset * LANES).is_ok();
+            let is_whole = class.wants_all() || class.kind == Kind::Load;
+            if !is_plain || !is_fit || !is_whole || *bytes.get_or_insert(class.bits / 8) != class.bits / 8 {
                 return None;
             }
         }
         bytes
+    }
+
+    /// Bytes of the elements and the addresses, with how often registers are made, if local memory may lie so.
+    fn found(mut self) -> Option<(u8, Addresses, Vec<u32>)> {
+        self.find()?;
+        Some((self.element()?, self.addresses, self.n_definitions))
     }
 }
 
@@ -281,12 +290,12 @@ pub(crate) fn interleaved<'f>(func: Cow<'f, Function>, options: &Options) -> (Co
     if !is_alone {
         return (func, Elements::default());
     }
-    let mut search = Search::new(&func);
-    let Some(bytes) = search.find().and_then(|()| search.element()) else { return (func, Elements::default()) };
+    let Some((bytes, addresses, n_definitions)) = Search::new(&func).found() else {
+        return (func, Elements::default());
+    };
     let offsets = FrameLayout::new(&func).offsets;
-    let Search { n_definitions, zeros: addresses, .. } = search;
     let elements = Elements { bytes, ..Elements::default() };
-    let mut to = Rewriter { f: func.clone().into_owned(), addresses, n_definitions, offsets, options, elements };
+    let mut to = Rewriter { f: func.into_owned(), addresses, n_definitions, offsets, options, elements };
     for b in 0..to.f.blocks.len() {
         for inst in std::mem::take(&mut to.f.blocks[b].insts) {
             to.add(b, inst);
@@ -298,8 +307,7 @@ pub(crate) fn interleaved<'f>(func: Cow<'f, Function>, options: &Options) -> (Co
 /// A function on its way.
 struct Rewriter<'o> {
     f: Function,
-    /// Registers that are addresses in local memory.
-    addresses: FastMap<Reg, u32>,
+    addresses: Addresses,
     n_definitions: Vec<u32>,
     /// Of slots, in the frame.
     offsets: Vec<u64>,
@@ -308,10 +316,6 @@ struct Rewriter<'o> {
 }
 
 impl Rewriter<'_> {
-    fn is_address(&self, v: Val) -> bool {
-        matches!(v, Val::Reg(r) if self.addresses.contains_key(&r))
-    }
-
     /// Adds an instruction that makes a new register.
     fn make(&mut self, b: usize, ty: Ty, op: Op, src: &[Val], span: Span) -> Val {
         let d = Reg(self.f.regs.len() as u32);
@@ -323,6 +327,11 @@ impl Rewriter<'_> {
 
     /// Adds what an instruction becomes to a block.
     fn add(&mut self, b: usize, mut inst: Inst) {
+        if let Some(class) = local(&inst) {
+            let touched = (0..class.count).filter(|e| class.elements >> e & 1 == 1);
+            touched.for_each(|e| self.add_element(b, &inst, class, e));
+            return;
+        }
         let span = inst.span;
         match inst.op {
             Op::SlotAddr(slot) => {
@@ -340,8 +349,8 @@ impl Rewriter<'_> {
                     self.elements.slots.insert(inst.dst[0], self.f.slots[slot.idx()].size);
                 }
             }
-            Op::Pure(Pure::Add(Ty::B64) | Pure::Sub(Ty::B64)) if self.is_address(Val::Reg(inst.dst[0])) => {
-                let i = usize::from(self.is_address(inst.src[0]));
+            Op::Pure(Pure::Add(Ty::B64) | Pure::Sub(Ty::B64)) if self.addresses.have(Val::Reg(inst.dst[0])) => {
+                let i = usize::from(self.addresses.have(inst.src[0]));
                 inst.src[i] = match inst.src[i] {
                     Val::Imm(n, ty) => Val::Imm(n << SHIFT, ty),
                     by => {
@@ -350,28 +359,23 @@ impl Rewriter<'_> {
                     }
                 };
             }
-            Op::Load { access, offset } | Op::Store { access, offset } if self.is_address(inst.src[0]) => {
-                for e in (0..access.count).filter(|e| access.elements >> e & 1 == 1) {
-                    self.add_element(b, &inst, access, offset, e);
-                }
-                return;
-            }
             _ => {}
         }
         self.f.blocks[b].insts.push(inst);
     }
 
     /// Adds the access to one element of those of an instruction.
-    fn add_element(&mut self, b: usize, inst: &Inst, access: Access, offset: i64, e: u8) {
-        let at = LANES * (offset + i64::from(e) * i64::from(self.elements.bytes));
-        let mut one = Inst { op: with(&inst.op, Access { count: 1, elements: 1, ..access }, at), ..inst.clone() };
-        if matches!(inst.op, Op::Load { .. }) {
+    fn add_element(&mut self, b: usize, inst: &Inst, class: AccessClass, e: u8) {
+        let offset = LANES * (class.offset + i64::from(e) * i64::from(self.elements.bytes));
+        let op = AccessClass { count: 1, elements: 1, offset, ..class }.op();
+        let mut one = Inst { op, ..inst.clone() };
+        if class.kind == Kind::Load {
             one.dst = [inst.dst[usize::from(e)]].into_iter().collect();
         } else {
             one.src = [inst.src[0], inst.src[1 + usize::from(e)]].into_iter().chain(inst.guard()).collect();
         }
-        if access.count > 1 {
-            self.elements.vectors.insert((inst.span, at), (inst.op, e));
+        if class.count > 1 {
+            self.elements.vectors.insert((inst.span, offset), (inst.op, e));
         }
         self.f.blocks[b].insts.push(one);
     }

@@ -56,14 +56,12 @@ impl Emit<'_> {
         };
         self.spread_address(x, first);
         let n = 32 / n_parts(ty);
-        for q in 0..n_parts(ty) {
+        self.unless_addresses(x, apart, |s, q| {
             let lanes: Vec<u64> = (n * q..n * (q + 1)).map(|l| l as u64 * x.class.bytes() as u64).collect();
-            let c = self.lanes_constant(ty, &lanes);
-            self.a.op3(add, zmm(5), zmm(4), c);
-            self.differ(x, q, zmm(5));
-        }
-        self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
-        self.a.jump(Code::Jne_rel32_64, apart);
+            let c = s.lanes_constant(ty, &lanes);
+            s.a.op3(add, zmm(5), zmm(4), c);
+            zmm(5)
+        });
     }
 
     /// An address in all lanes of vector 4.
@@ -105,11 +103,7 @@ impl Emit<'_> {
             self.a.op2(Code::Add_r64_rm64, R11, RCX);
             self.spread_address(x, R11);
         }
-        for q in 0..n_parts(if x.short { Ty::B32 } else { Ty::B64 }) {
-            self.differ(x, q, zmm(4));
-        }
-        self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
-        self.a.jump(Code::Jne_rel32_64, apart);
+        self.unless_addresses(x, apart, |_, _| zmm(4));
         self.a.op2(Code::Mov_r64_rm64, RAX, R11);
         self.limits(x);
         let cold = if self.may_be_own(x) { apart } else { x.cold };
@@ -121,14 +115,33 @@ impl Emit<'_> {
         self.a.bind(apart);
     }
 
-    /// Adds to `k7` which addresses of a vector are others than those of another one. Uses `k6`.
-    fn differ(&mut self, x: &Access, q: usize, from: Register) {
-        let (ty, code) = match x.short {
-            true => (Ty::B32, Code::EVEX_Vpcmpud_kr_k1_zmm_zmmm512b32_imm8),
-            false => (Ty::B64, Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8),
+    /// Goes to `apart` unless the addresses in vectors 0 to 3 of the lanes that take part are what each part is compared with.
+    fn unless_addresses(&mut self, x: &Access, apart: Label, with: impl FnMut(&mut Self, usize) -> Register) {
+        let ty = if x.short { Ty::B32 } else { Ty::B64 };
+        let of: Vec<Register> = (0..n_parts(ty)).map(|q| zmm(q as u8)).collect();
+        self.unless_equal(x, ty, &of, apart, with);
+    }
+
+    /// Goes to `apart` unless the values in vectors, of the lanes that take part, are what each part is compared with. Uses `rax`, `k5` to `k7`.
+    pub(crate) fn unless_equal(
+        &mut self,
+        x: &Access,
+        ty: Ty,
+        of: &[Register],
+        apart: Label,
+        mut with: impl FnMut(&mut Self, usize) -> Register,
+    ) {
+        let code = match ty {
+            Ty::B32 => Code::EVEX_Vpcmpud_kr_k1_zmm_zmmm512b32_imm8,
+            _ => Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8,
         };
-        let mask = self.lanes_mask(x.lanes, ty, q);
-        self.add_to_k7(code, q, mask, [from, zmm(q as u8)], NOT_EQUAL);
+        for (q, r) in of.iter().enumerate() {
+            let with = with(self, q);
+            let mask = self.lanes_mask(x.lanes, ty, q);
+            self.add_to_k7(code, q, mask, [with, *r], NOT_EQUAL);
+        }
+        self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
+        self.a.jump(Code::Jne_rel32_64, apart);
     }
 
     /// Adds to `k7` for which lanes of a part a comparison of two vectors holds. Uses `k6`.

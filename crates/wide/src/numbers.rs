@@ -13,7 +13,7 @@ use iced_x86::{Code, Register};
 use crate::access::{Access, Indexed};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
-use crate::scattered::{FEW, NOT_EQUAL};
+use crate::scattered::FEW;
 use crate::values::store_code;
 
 use Register::{K7, R8, R9, R11};
@@ -92,17 +92,6 @@ impl Emit<'_> {
         }
     }
 
-    /// Goes to `apart` unless the numbers of all lanes that take part are what each part is compared with. Uses `rax`, `k5` to `k7`.
-    fn unless_equal(&mut self, n: &Numbers<'_>, apart: Label, mut with: impl FnMut(&mut Self, usize) -> Register) {
-        for (q, r) in n.of.into_iter().enumerate() {
-            let mask = self.lanes_mask(n.x.lanes, Ty::B32, q);
-            let with = with(self, q);
-            self.add_to_k7(Code::EVEX_Vpcmpd_kr_k1_zmm_zmmm512b32_imm8, q, mask, [with, r], NOT_EQUAL);
-        }
-        self.a.op2(Code::VEX_Kortestw_kr_kr, K7, K7);
-        self.a.jump(Code::Jne_rel32_64, apart);
-    }
-
     /// An address by its number in a register, in `rax`.
     fn address_of(&mut self, number: Register, indexed: &Indexed) {
         self.a.op2(Code::Mov_r64_rm64, RAX, number);
@@ -120,7 +109,7 @@ impl Emit<'_> {
             self.a.op2(Code::Sub_r64_rm64, RDX, RCX);
         }
         self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(4), EDX);
-        self.unless_equal(n, apart, |s, q| {
+        self.unless_equal(x, Ty::B32, &n.of, apart, |s, q| {
             let lanes: Vec<u64> = (16 * q as u64..16 * q as u64 + 16).collect();
             let c = s.lanes_constant(Ty::B32, &lanes);
             s.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(5), zmm(4), c);
@@ -143,7 +132,7 @@ impl Emit<'_> {
     fn one_by_numbers(&mut self, inst: &Inst, n: &Numbers<'_>, [done, apart]: [Label; 2]) {
         let x = n.x;
         self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(4), Register::ESI);
-        self.unless_equal(n, apart, |_, _| zmm(4));
+        self.unless_equal(x, Ty::B32, &n.of, apart, |_, _| zmm(4));
         self.address_of(RSI, n.indexed);
         self.limits(x);
         self.test(x, RAX, false);

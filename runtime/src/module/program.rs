@@ -157,7 +157,7 @@ impl Program {
 
     /// Who made it, and what kept it from the generator that was asked for.
     pub(crate) fn made_by(&self) -> (Backend, Option<String>) {
-        let made = if self.refused.is_some() { Backend::Cranelift } else { self.key.backend };
+        let made = if self.made_by_wide() { Backend::Wide } else { Backend::Cranelift };
         (made, self.refused.clone())
     }
 

@@ -293,25 +293,26 @@ impl Cfg {
 /// Immediate post-dominators with a virtual end; blocks from which the end cannot be reached (endless loops) have none. Each of these counts as one that may be the last of some lanes: others that part from
 /// such lanes do not meet them.
 fn post_dominators(n: usize, succs: &[Blocks], preds: &[Blocks]) -> Vec<Option<usize>> {
-    let mut ends: Vec<usize> = (0..n).filter(|b| succs[*b].is_empty()).collect();
-    let mut comes_to_end = Set::of(&ends);
-    let mut work = ends.clone();
-    while let Some(b) = work.pop() {
-        work.extend(preds[b].iter().filter(|p| comes_to_end.add(**p)));
-    }
-    let first_endless = ends.len();
-    ends.extend((0..n).filter(|b| !comes_to_end.has(*b)));
-    let endless = &ends[first_endless..];
-    let behind: Vec<Blocks> = endless.iter().map(|b| succs[*b].iter().copied().chain([n]).collect()).collect();
-    let before = |b: usize| if b == n { &ends[..] } else { &preds[b] };
     let end = [n];
-    let after = |b: usize| match endless.binary_search(&b) {
-        Ok(i) => &behind[i][..],
-        Err(_) if succs[b].is_empty() => &end,
-        Err(_) => &succs[b],
+    let of_ends = |ends: &[usize], behind: &[(usize, Blocks)]| {
+        let before = |b: usize| if b == n { ends } else { &preds[b] };
+        let after = |b: usize| match behind.binary_search_by_key(&b, |(b, _)| *b) {
+            Ok(i) => &behind[i].1[..],
+            Err(_) if succs[b].is_empty() => &end,
+            Err(_) => &succs[b],
+        };
+        let mut found = dominators(n + 1, n, before, after);
+        found.truncate(n);
+        found
     };
-    let mut found = dominators(n + 1, n, before, after);
-    found.truncate(n);
+    let mut ends: Vec<usize> = (0..n).filter(|b| succs[*b].is_empty()).collect();
+    let mut found = of_ends(&ends, &[]);
+    let endless = found.iter().enumerate().filter(|(_, d)| d.is_none()).map(|(b, _)| b);
+    let behind: Vec<(usize, Blocks)> = endless.map(|b| (b, succs[b].iter().copied().chain(end).collect())).collect();
+    if !behind.is_empty() {
+        ends.extend(behind.iter().map(|(b, _)| b));
+        found = of_ends(&ends, &behind);
+    }
     found.into_iter().map(|d| d.filter(|d| *d < n)).collect()
 }
 

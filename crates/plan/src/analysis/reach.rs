@@ -74,6 +74,8 @@ pub fn made(op: Pure, x: Reach, y: Reach, by: Option<u32>) -> Reach {
         }
         // What wraps can be anything, but its lowest bits are as they were.
         (Pure::Add(Ty::B32), _) => Reach { most: x.most.saturating_add(y.most), zeros: least },
+        (Pure::Sub(Ty::B32), _) => Reach { most: u32::MAX, zeros: least },
+        (Pure::MulWide(int), _) if int.ty == Ty::B16 => Reach { most: u32::MAX, zeros: (x.zeros + y.zeros).min(32) },
         (Pure::Mul(Ty::B32), _) => {
             let zeros = (x.zeros + y.zeros).min(32);
             Reach { most: x.most.saturating_mul(y.most), zeros }
