@@ -26,6 +26,8 @@ use crate::run::{Backend, Tier};
 
 /// Time of threads in lean wide code after which better code is made. It takes about a millisecond.
 const LONG: Duration = Duration::from_millis(1);
+/// The same of code that another process kept: had that run for so long, it would have kept better code. So one that does what it did compiles nothing.
+const LONG_OF_KEPT: Duration = Duration::from_millis(50);
 
 /// What code is made for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -283,7 +285,7 @@ impl Program {
 
     /// Whether threads that run its code for so long would have gained by better code.
     pub(crate) fn is_long(&self, time: Duration) -> bool {
-        time >= LONG.max(self.compile_time)
+        time >= if self.is_loaded { LONG_OF_KEPT } else { LONG.max(self.compile_time) }
     }
 
     /// Notes that so many workers ran a launch for so long in lean wide code, and lets it rise if that is long with those before.
