@@ -25,7 +25,7 @@ use crate::device::Device;
 use crate::error::{ErrorKind, NoRoom, Wrong};
 use crate::finding::Footprint;
 use crate::memory::SpaceKind;
-use program::Programs;
+use program::{Origin, Programs};
 use symbols::Symbols;
 
 /// A module on a device. A clone is the same module.
@@ -37,7 +37,7 @@ pub struct Module {
 #[derive(Debug)]
 pub(crate) struct ModuleInner {
     pub(crate) device: Device,
-    pub(crate) ir: simt::Module,
+    pub(crate) ir: Arc<simt::Module>,
     pub(crate) sources: Arc<SourceMap>,
     symbols: Symbols,
     programs: Programs,
@@ -154,7 +154,7 @@ impl Module {
         let (late, untold, inside, proven, uncounted) = Default::default();
         let inner = ModuleInner {
             device,
-            ir,
+            ir: Arc::new(ir),
             sources,
             symbols,
             programs,
@@ -298,7 +298,7 @@ impl ModuleInner {
         let late = self.late.get_or_init(|| {
             Arc::new(ModuleInner {
                 device: self.device.clone(),
-                ir: simt::Module { funcs: self.ir.late.clone(), late: vec![], ..self.ir.clone() },
+                ir: Arc::new(simt::Module { funcs: self.ir.late.clone(), late: vec![], ..(*self.ir).clone() }),
                 sources: Arc::clone(&self.sources),
                 symbols: self.symbols.lent(),
                 programs: Programs::default(),
@@ -313,6 +313,11 @@ impl ModuleInner {
             })
         });
         Arc::clone(late)
+    }
+
+    /// What its code is made from.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin { ir: Arc::clone(&self.ir), cache: self.device.inner.code.clone() }
     }
 
     /// The cell of the code of a key.

@@ -29,6 +29,14 @@ const LONG: Duration = Duration::from_millis(1);
 /// The same of code that another process kept: had that run for so long, it would have kept better code. So one that does what it did compiles nothing.
 const LONG_OF_KEPT: Duration = Duration::from_millis(50);
 
+/// What code is made from, and the cache that keeps it. It holds no memory of a device, so that a module which goes while its code is being made
+/// gives back its own at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) ir: Arc<simt::Module>,
+    pub(crate) cache: CodeCache,
+}
+
 /// What code is made for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key {
@@ -81,14 +89,9 @@ pub(crate) type Codes = ByFunction<Code>;
 
 impl Program {
     /// Makes code, or finds it on disk; `None` when nobody wants it any more. The error is why there is none. `least`: the tier that is asked for.
-    fn make(
-        module: &ModuleInner,
-        cell: &CodeCell,
-        least: Tier,
-        wanted: Wanted<'_>,
-    ) -> Option<Result<Program, Failure>> {
+    fn make(origin: &Origin, cell: &CodeCell, least: Tier, wanted: Wanted<'_>) -> Option<Result<Program, Failure>> {
         let start = Instant::now();
-        let (key, outline, cache) = (&cell.key, &cell.outline, &module.device.inner.code);
+        let (key, outline, cache) = (&cell.key, &cell.outline, &origin.cache);
         let digest = outline.digest(None);
         let mut frames = outline.frames.clone();
         let loaded = cache.load(digest).and_then(|bytes| saved::read(&bytes, &frames, outline.entry));
@@ -98,7 +101,7 @@ impl Program {
             frames.iter_mut().zip(loaded.reaches).for_each(|((_, frame), reach)| frame.reach = reach);
             (loaded.tier, loaded.codes, loaded.refused, OnceLock::new())
         } else {
-            let source = Specialised::make(&module.ir, key, outline);
+            let source = Specialised::make(&origin.ir, key, outline);
             let (first, codes, refused) = match source.wide(key, source.first_of_wide(key, least), wanted)? {
                 Wide::Made(codes, tier) => (tier, codes, None),
                 refused => {
@@ -132,8 +135,8 @@ impl Program {
     }
 
     /// Makes the code of a further tier, or finds it on disk.
-    fn make_tier(&self, module: &ModuleInner, tier: Tier, wanted: Wanted<'_>) -> Option<Result<Codes, Failure>> {
-        let cache = &module.device.inner.code;
+    fn make_tier(&self, origin: &Origin, tier: Tier, wanted: Wanted<'_>) -> Option<Result<Codes, Failure>> {
+        let cache = &origin.cache;
         // Better code of the first tier takes its place: the next process starts with it.
         let is_first = tier == Tier::Quick && self.made_by_wide();
         let digest = self.outline.digest((!is_first).then_some(tier));
@@ -142,7 +145,7 @@ impl Program {
             cache.note_loaded();
             return Some(Ok(loaded.codes));
         }
-        let source = self.source(module);
+        let source = self.source(&origin.ir);
         let wide = if self.refused.is_none() { source.wide(&self.key, tier, wanted)? } else { Wide::NotAsked };
         let codes = match wide {
             Wide::Made(codes, _) => codes,
@@ -178,12 +181,12 @@ impl Program {
         if self.key.counted == Counting::Nothing || self.made_by().0 != Backend::Wide {
             return None;
         }
-        Some(&self.source(module).counts)
+        Some(&self.source(&module.ir).counts)
     }
 
     /// What its code is made from.
-    fn source(&self, module: &ModuleInner) -> &Specialised {
-        self.source.get_or_init(|| Specialised::make(&module.ir, &self.key, &self.outline))
+    fn source(&self, ir: &simt::Module) -> &Specialised {
+        self.source.get_or_init(|| Specialised::make(ir, &self.key, &self.outline))
     }
 
     /// The tables of all of its code.
@@ -223,23 +226,23 @@ impl Program {
     /// Makes the code of a tier for a module that has this program, or waits for who makes it. New ctas do not start in a lower one any more.
     pub(crate) fn obtain(
         self: &Arc<Self>,
-        module: &Arc<ModuleInner>,
+        module: &ModuleInner,
         tier: Tier,
         patience: Patience<'_>,
     ) -> Result<(), Left> {
         let place = if self.outline.is_small { Place::Here } else { Place::Aside };
-        let owner = (Arc::clone(self), Arc::clone(module));
+        let owner = (Arc::clone(self), module.origin());
         let begin = || {
             task::start(
                 &owner,
                 move |(p, _)| &p.tiers[tier as usize],
                 place,
-                move |(p, module), wanted| p.make_tier(module, tier, wanted),
+                move |(p, origin), wanted| p.make_tier(origin, tier, wanted),
             );
         };
         task::obtain(&self.tiers[tier as usize], patience, begin)?;
         self.preferred.fetch_max(tier as u8, Ordering::Relaxed);
-        self.note_bytes(module, 0);
+        self.note_bytes(&module.device.inner.code, 0);
         Ok(())
     }
 
@@ -290,7 +293,7 @@ impl Program {
 
     /// Notes that so many workers ran a launch for so long in lean wide code, and lets it rise if that is long with those before.
     #[inline(never)]
-    pub(crate) fn note_lean(self: &Arc<Self>, module: &Arc<ModuleInner>, time: Duration, workers: usize) {
+    pub(crate) fn note_lean(self: &Arc<Self>, module: &ModuleInner, time: Duration, workers: usize) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_mul(workers as u64);
         // Launches at one time may lose some of it.
         let all = self.lean_ns.load(Ordering::Relaxed).saturating_add(ns);
@@ -301,12 +304,12 @@ impl Program {
     }
 
     /// Lets a thread of its own make better code, if none does. Ctas start in it as soon as it is there.
-    pub(crate) fn rise(self: &Arc<Self>, module: &Arc<ModuleInner>) {
-        let owner = (Arc::clone(self), Arc::clone(module));
-        let make = |(p, module): &(Arc<Program>, Arc<ModuleInner>), _: Wanted<'_>| {
-            let made = p.make_tier(module, Tier::Quick, &|| true);
+    pub(crate) fn rise(self: &Arc<Self>, module: &ModuleInner) {
+        let owner = (Arc::clone(self), module.origin());
+        let make = |(p, origin): &(Arc<Program>, Origin), _: Wanted<'_>| {
+            let made = p.make_tier(origin, Tier::Quick, &|| true);
             if let Some(Ok(codes)) = &made {
-                p.note_bytes(module, codes.values().map(|c| c.code_bytes).sum());
+                p.note_bytes(&origin.cache, codes.values().map(|c| c.code_bytes).sum());
             }
             made
         };
@@ -314,8 +317,8 @@ impl Program {
     }
 
     /// Tells the cache how many bytes of machine code there are, with so many that come.
-    fn note_bytes(&self, module: &ModuleInner, more: usize) {
-        module.device.inner.code.note_bytes(self.outline.digest(None), (self.code_bytes() + more) as u64);
+    fn note_bytes(&self, cache: &CodeCache, more: usize) {
+        cache.note_bytes(self.outline.digest(None), (self.code_bytes() + more) as u64);
     }
 
     /// Nanoseconds that a unit took at the last launch; 0 if there was none.
@@ -537,18 +540,18 @@ pub(crate) struct CodeCell {
 
 impl CodeCell {
     /// Starts to make the program, if it is not there and nobody does, in at least a tier. `many`: beside others.
-    pub(crate) fn start(self: &Arc<Self>, module: &Arc<ModuleInner>, least: Tier, many: bool) {
+    pub(crate) fn start(self: &Arc<Self>, module: &ModuleInner, least: Tier, many: bool) {
         let place = match (many, self.outline.is_small) {
             (true, _) => Place::Pool,
             (false, true) => Place::Here,
             (false, false) => Place::Aside,
         };
-        let owner = (Arc::clone(module), Arc::clone(self));
+        let owner = (module.origin(), Arc::clone(self));
         task::start(
             &owner,
             |(_, cell)| &cell.program,
             place,
-            move |(module, cell), wanted| Some(Program::make(module, cell, least, wanted)?.map(Arc::new)),
+            move |(origin, cell), wanted| Some(Program::make(origin, cell, least, wanted)?.map(Arc::new)),
         );
     }
 
@@ -570,14 +573,14 @@ impl CodeCell {
     /// The program, made if it is not there, in at least a tier.
     pub(crate) fn obtain(
         self: &Arc<Self>,
-        module: &Arc<ModuleInner>,
+        module: &ModuleInner,
         least: Tier,
         patience: Patience<'_>,
     ) -> Result<Result<Arc<Program>, Failure>, Left> {
         task::obtain(&self.program, patience, || self.start(module, least, false))?;
         let made = self.get();
         if let Some(Ok(program)) = &made {
-            program.note_bytes(module, 0);
+            program.note_bytes(&module.device.inner.code, 0);
         }
         Ok(made.unwrap_or_else(|| Err(Failure::Bug("a program was lost".into()))))
     }

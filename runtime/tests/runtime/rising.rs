@@ -184,3 +184,37 @@ fn another_process_begins_with_it() {
     assert_eq!(first(&process()), (Some(Tier::Quick), true));
     let _ = fs::remove_dir_all(&folder);
 }
+
+#[test]
+fn a_module_gives_its_memory_back_while_better_code_is_made() {
+    if !is_there() {
+        return;
+    }
+    let device = Device::new().unwrap();
+    let mut words = Words::of(&device, 4);
+    let before = device.memory().room();
+    for i in 0..10 {
+        // So long that better code takes a while, and each time another kernel.
+        let steps = "mad.lo.u32 %r9, %r9, %r4, %r5;\n".repeat(400);
+        let more = format!(
+            "mov.u32 %r9, {i};\n{steps}mov.u64 %rd1, table;\nadd.u64 %rd1, %rd1, %rd2;\nst.global.u32 [%rd1], %r9;\nret;"
+        );
+        let text =
+            TEXT.replace(".visible .entry", ".global .b32 table[16384];\n.visible .entry").replace("ret;", &more);
+        let module = Module::from_text(&device, "k.ptx", &text).unwrap();
+        assert_ne!(device.memory().room(), before);
+        let (f, c) = (module.function(Some("k")).unwrap(), config(4, 1));
+        let takes = f.compile(&c).unwrap().time;
+        // Better code is being made after that time, and takes about as long as the first.
+        let long = takes.max(Duration::from_millis(1)) + takes * i / 20;
+        let first = words.run(&f, &c);
+        assert_eq!(first.tier, Some(Tier::Lean));
+        let mut ran = first.run;
+        while ran < long {
+            ran += words.run(&f, &c).run;
+        }
+        drop((f, module));
+        assert_eq!(device.memory().room(), before, "kernel {i}");
+    }
+    words.check();
+}
