@@ -30,6 +30,9 @@ const MOST_VISITS: usize = 16;
 
 /// The blocks of a list alone, in its order.
 fn put_in_order(f: &mut Function, order: &[BlockId]) {
+    if order.len() == f.blocks.len() && order.iter().enumerate().all(|(new, old)| new == old.idx()) {
+        return;
+    }
     let mut new_number = vec![BlockId(u32::MAX); f.blocks.len()];
     for (new, old) in order.iter().enumerate() {
         new_number[old.idx()] = BlockId(new as u32);

@@ -3,6 +3,7 @@
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::*;
 use handloom_ir::types::Ty;
+use smallvec::SmallVec;
 
 use crate::analysis::classes::{Class, Facts};
 use crate::ways::{Way, way};
@@ -17,7 +18,7 @@ pub fn loose(f: &Function, facts: &Facts) -> Vec<bool> {
     let mut loose = vec![true; f.regs.len()];
     let mut seen = vec![false; f.regs.len()];
     // By register, those that may be handed on what it holds.
-    let mut heirs: FastMap<usize, Vec<usize>> = FastMap::default();
+    let mut heirs: FastMap<usize, SmallVec<[usize; 2]>> = FastMap::default();
     for (b, block) in f.blocks.iter().enumerate() {
         for inst in &block.insts {
             let by_op = matches!(inst.op, Op::Pure(p) if p.facts().is_loose);
@@ -39,8 +40,8 @@ pub fn loose(f: &Function, facts: &Facts) -> Vec<bool> {
                 continue;
             }
             // Masked copies hand rows to routines as they are.
-            let consts: Vec<Option<u64>> = inst.src.iter().map(|_| None).collect();
-            let never: Vec<bool> = inst.src.iter().map(|_| false).collect();
+            let consts: SmallVec<[Option<u64>; 4]> = inst.src.iter().map(|_| None).collect();
+            let never: SmallVec<[bool; 4]> = inst.src.iter().map(|_| false).collect();
             let in_loop = matches!(inst.op, Op::Pure(p) if matches!(way(p, &consts, &never), Way::Vector(_)));
             for v in &inst.src {
                 let fine = in_loop || matches!(inst.op, Op::Pure(p) if p.facts().takes_loose && p.facts().is_loose);
@@ -59,7 +60,7 @@ pub fn loose(f: &Function, facts: &Facts) -> Vec<bool> {
     let is_value = |r: &usize| f.regs[*r] != Ty::P;
     let mut work: Vec<usize> = (0..loose.len()).filter(|r| !loose[*r]).filter(is_value).collect();
     while let Some(r) = work.pop() {
-        for d in heirs.get(&r).map_or([].as_slice(), Vec::as_slice) {
+        for d in heirs.get(&r).map_or([].as_slice(), SmallVec::as_slice) {
             if std::mem::replace(&mut loose[*d], false) {
                 work.push(*d);
             }
@@ -67,7 +68,7 @@ pub fn loose(f: &Function, facts: &Facts) -> Vec<bool> {
     }
     let mut work: Vec<usize> = (0..loose.len()).filter(|r| loose[*r] && seen[*r]).collect();
     while let Some(r) = work.pop() {
-        for d in heirs.get(&r).map_or([].as_slice(), Vec::as_slice) {
+        for d in heirs.get(&r).map_or([].as_slice(), SmallVec::as_slice) {
             if loose[*d] && !std::mem::replace(&mut seen[*d], true) {
                 work.push(*d);
             }

@@ -1,6 +1,6 @@
 //! Brings a function into the form that emission wants.
 
-use handloom_diag::hash::{FastMap, FastSet};
+use handloom_diag::hash::FastMap;
 
 use handloom_ir::simt::{Block, BlockId, Function, Inst, Op, Pure, Reg, Term, Val, Vals};
 
@@ -145,29 +145,31 @@ const MOST_FIRST: usize = 1_000;
 /// Tests that an address does not wrap then stand where nothing has happened yet, and so may be asked for.
 pub fn addresses_first(f: &mut Function) {
     let defs = n_definitions(f);
-    for block in &mut f.blocks {
-        let wanted = address_slice(block);
-        let mut held_back = FastSet::default();
-        // An instruction that stays may read what the last turn of a loop left in a register.
-        let mut read: FastSet<Reg> = FastSet::default();
-        let (mut first, mut rest) = (Vec::new(), Vec::new());
+    // By register, the block that does with it what the name says.
+    let nowhere = vec![u32::MAX; f.regs.len()];
+    let (mut needed, mut held_back, mut read) = (nowhere.clone(), nowhere.clone(), nowhere);
+    let (mut wanted, mut rest) = (Vec::new(), Vec::new());
+    for (b, block) in (0..).zip(&mut f.blocks) {
+        address_slice(block, b, &mut needed, &mut wanted);
+        if !wanted.contains(&true) {
+            continue;
+        }
+        let mut first = Vec::with_capacity(block.insts.len());
         let (mut started, mut n_moved) = (false, 0);
-        for (inst, wanted) in std::mem::take(&mut block.insts).into_iter().zip(wanted) {
-            let ready = inst.src.iter().all(|v| !matches!(v, Val::Reg(r) if held_back.contains(r)));
-            let alone = inst.dst.iter().all(|d| defs[d.idx()] == 1 && !read.contains(d));
+        for (inst, wanted) in std::mem::take(&mut block.insts).into_iter().zip(&wanted) {
+            let ready = inst.src.iter().all(|v| !matches!(v, Val::Reg(r) if held_back[r.idx()] == b));
+            // An instruction that stays may read what the last turn of a loop left in a register.
+            let alone = inst.dst.iter().all(|d| defs[d.idx()] == 1 && read[d.idx()] != b);
             // What stands before the first access stays where it is.
             started |= !inst.op.is_value();
             if !started {
                 first.push(inst);
-            } else if wanted && ready && alone && inst.op.is_value() && n_moved < MOST_FIRST {
+            } else if *wanted && ready && alone && inst.op.is_value() && n_moved < MOST_FIRST {
                 n_moved += 1;
                 first.push(inst);
             } else {
-                held_back.extend(inst.dst.iter().copied());
-                read.extend(inst.src.iter().filter_map(|v| match v {
-                    Val::Reg(r) => Some(*r),
-                    Val::Imm(..) => None,
-                }));
+                inst.dst.iter().for_each(|d| held_back[d.idx()] = b);
+                note_read(&inst, b, &mut read);
                 rest.push(inst);
             }
         }
@@ -176,23 +178,28 @@ pub fn addresses_first(f: &mut Function) {
     }
 }
 
+/// Notes that a block reads what an instruction of it reads.
+fn note_read(inst: &Inst, b: u32, by: &mut [u32]) {
+    for v in &inst.src {
+        if let Val::Reg(r) = v {
+            by[r.idx()] = b;
+        }
+    }
+}
+
 /// Which instructions of a block compute an address for it.
-fn address_slice(block: &Block) -> Vec<bool> {
-    let mut needed: FastSet<Reg> = FastSet::default();
-    let mut wanted = vec![false; block.insts.len()];
+fn address_slice(block: &Block, b: u32, needed: &mut [u32], wanted: &mut Vec<bool>) {
+    wanted.clear();
+    wanted.resize(block.insts.len(), false);
     for (i, inst) in block.insts.iter().enumerate().rev() {
         if let (Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. }, Some(Val::Reg(r))) =
             (inst.op, inst.src.first())
         {
-            needed.insert(*r);
+            needed[r.idx()] = b;
         }
-        if inst.op.is_value() && inst.dst.iter().any(|d| needed.contains(d)) {
+        if inst.op.is_value() && inst.dst.iter().any(|d| needed[d.idx()] == b) {
             wanted[i] = true;
-            needed.extend(inst.src.iter().filter_map(|v| match v {
-                Val::Reg(r) => Some(*r),
-                Val::Imm(..) => None,
-            }));
+            note_read(inst, b, needed);
         }
     }
-    wanted
 }

@@ -35,7 +35,9 @@ impl Digest {
 /// Makes a digest of values.
 #[derive(Clone, Debug)]
 pub struct Digester {
-    block: Vec<u8>,
+    block: Box<[u8; BLOCK]>,
+    /// How many were collected.
+    len: usize,
     halves: [DefaultHasher; 2],
 }
 
@@ -43,7 +45,7 @@ impl Default for Digester {
     fn default() -> Digester {
         let mut halves = [DefaultHasher::new(), DefaultHasher::new()];
         halves[1].write(b"the other half");
-        Digester { block: Vec::with_capacity(2 * BLOCK), halves }
+        Digester { block: Box::new([0; BLOCK]), len: 0, halves }
     }
 }
 
@@ -55,21 +57,36 @@ impl Digester {
     }
 
     fn flush(&mut self) {
-        self.halves.iter_mut().for_each(|half| half.write(&self.block));
-        self.block.clear();
+        let block = &self.block[..self.len];
+        self.halves.iter_mut().for_each(|half| half.write(block));
+        self.len = 0;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_full(&mut self, bytes: &[u8]) {
+        self.flush();
+        match self.block.get_mut(..bytes.len()) {
+            Some(to) => {
+                to.copy_from_slice(bytes);
+                self.len = bytes.len();
+            }
+            None => self.halves.iter_mut().for_each(|half| half.write(bytes)),
+        }
     }
 }
 
 impl Hasher for Digester {
+    // Code of callers is made for each size: most values have a few bytes.
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        if bytes.len() >= BLOCK {
-            self.flush();
-            self.halves.iter_mut().for_each(|half| half.write(bytes));
-            return;
-        }
-        self.block.extend_from_slice(bytes);
-        if self.block.len() >= BLOCK {
-            self.flush();
+        let end = self.len + bytes.len();
+        match self.block.get_mut(self.len..end) {
+            Some(to) => {
+                to.copy_from_slice(bytes);
+                self.len = end;
+            }
+            None => self.write_full(bytes),
         }
     }
 

@@ -24,11 +24,13 @@ impl Finder<'_> {
     pub(crate) fn find(&self, uses: &Uses) -> Indices {
         let f = &self.plan.func;
         let mut found = Indices::none(f.regs.len());
+        let mut made: FastMap<usize, usize> = FastMap::default();
+        // How often each register is the address of an access that may find it so.
+        let mut n_accesses: FastMap<usize, u32> = FastMap::default();
         for (b, block) in f.blocks.iter().enumerate() {
             let insts = &block.insts[..];
-            let mut made: FastMap<usize, usize> = FastMap::default();
-            // How often each register is the address of an access that may find it so.
-            let mut n_accesses: FastMap<usize, u32> = FastMap::default();
+            made.clear();
+            n_accesses.clear();
             for (i, inst) in insts.iter().enumerate() {
                 if let Some(indexed) = self.indexed_access(insts, i, &made)
                     && let Some(address) = inst.src.first().copied().and_then(reg)

@@ -8,7 +8,7 @@
 //!
 //! Tuples that lie anywhere are copied lane by lane, each as a whole, between their places and a row of tuples in the scratch space, whose chunks are as above.
 
-use handloom_ir::simt::{Inst, Op, Reg, Val};
+use handloom_ir::simt::{Inst, Op, Reg, Regs, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::shape::Shape;
@@ -50,7 +50,7 @@ fn chunk(x: &Access) -> (usize, usize) {
 }
 
 /// The registers among values.
-fn registers(values: &[Val]) -> Vec<Reg> {
+fn registers(values: &[Val]) -> Regs {
     let of = |v: &Val| match v {
         Val::Reg(r) => Some(*r),
         Val::Imm(..) => None,
@@ -368,7 +368,7 @@ impl Emit<'_> {
 
     /// Before the routine stores a bundle: its registers become what each says it is. Returns where the chunks are meanwhile.
     pub(crate) fn take_bundle_apart(&mut self, inst: &Inst) -> Option<Vec<Vec<Mem>>> {
-        let bundle = if matches!(inst.op, Op::Store { .. }) { registers(&inst.src[1..]) } else { Vec::new() };
+        let bundle = if matches!(inst.op, Op::Store { .. }) { registers(&inst.src[1..]) } else { Regs::new() };
         let x = self.bundle_access(inst, &bundle)?;
         let row = self.row_of_chunks(&x);
         for (q, at) in row.iter().enumerate() {
@@ -383,9 +383,9 @@ impl Emit<'_> {
     /// After the routine loaded or stored a bundle: its registers become chunks, those that it stored from where they are meanwhile.
     pub(crate) fn put_bundle_together(&mut self, inst: &Inst, kept: Option<Vec<Vec<Mem>>>) {
         let bundle = match inst.op {
-            Op::Load { .. } => inst.dst.to_vec(),
+            Op::Load { .. } => inst.dst.clone(),
             Op::Store { .. } => registers(&inst.src[1..]),
-            _ => Vec::new(),
+            _ => return,
         };
         let Some(x) = self.bundle_access(inst, &bundle) else { return };
         let row = kept.unwrap_or_else(|| {

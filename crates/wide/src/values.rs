@@ -4,6 +4,7 @@ use handloom_ir::simt::{Reg, Term, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
+use smallvec::SmallVec;
 
 use crate::alloc::Place;
 use crate::asm::{Mem, Out, Rm};
@@ -211,19 +212,20 @@ impl Emit<'_> {
         let spread = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
         let first = lanes(ty, q).start;
         self.a.op2(spread, to, ctx(at + 8 * s.group_of(first) as u32));
-        let mut done = vec![s.group_of(first)];
+        // By group, whether it is done.
+        let mut done = 1u32 << s.group_of(first);
         for l in lanes(ty, q) {
             let g = s.group_of(l);
-            if done.contains(&g) {
+            if done >> g & 1 != 0 {
                 continue;
             }
-            done.push(g);
+            done |= 1 << g;
             let of_group = lanes(ty, q).filter(|l| s.group_of(*l) == g).fold(0u64, |m, l| m | 1 << (l - first));
             self.a.number(RAX, of_group);
             self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K7, EAX);
             self.a.op2(spread, Out::masked(to, Register::K7), ctx(at + 8 * g as u32));
         }
-        let deltas: Vec<u64> = lanes(ty, q).map(|l| s.delta(l).cast_unsigned()).collect();
+        let deltas: SmallVec<[u64; 16]> = lanes(ty, q).map(|l| s.delta(l).cast_unsigned()).collect();
         if deltas.iter().any(|d| *d != 0) {
             let c = self.lanes_constant(ty, &deltas);
             let add = by_width(ty, Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64);

@@ -461,10 +461,13 @@ impl Emit<'_> {
             let part = of(0).0 / lanes;
             let from = self.reg(&s, part, 0);
             for q in 0..n_parts(a.ty) {
-                let list: Vec<(usize, u64)> = (0..lanes).map(|l| of(q * lanes + l)).collect();
-                let order: Vec<u64> = list.iter().map(|(l, _)| (l % lanes) as u64).collect();
-                let by: Vec<u64> = list.iter().map(|(_, by)| *by).collect();
-                let (order, by) = (self.lanes_constant(a.ty, &order), self.lanes_constant(a.ty, &by));
+                let (mut order, mut by) = ([0; 16], [0; 16]);
+                for l in 0..lanes {
+                    let (lane, add) = of(q * lanes + l);
+                    (order[l], by[l]) = ((lane % lanes) as u64, add);
+                }
+                let order = self.lanes_constant(a.ty, &order[..lanes]);
+                let by = self.lanes_constant(a.ty, &by[..lanes]);
                 self.a.op2(load_code(a.ty), zmm(2), order);
                 let out = self.out(*d, q);
                 let (permute, add) = if wide {

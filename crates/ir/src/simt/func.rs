@@ -174,13 +174,13 @@ impl Term {
     }
 
     /// The values it reads.
-    pub fn sources(&self) -> Vec<Val> {
+    pub fn sources(&self) -> Vals {
         match self {
-            Term::Branch { cond, .. } => vec![*cond],
-            Term::Switch { index, .. } => vec![*index],
+            Term::Branch { cond, .. } => smallvec![*cond],
+            Term::Switch { index, .. } => smallvec![*index],
             Term::Barrier { id, count, pred, .. } => [Some(*id), *count, *pred].into_iter().flatten().collect(),
             Term::Call { target, .. } => target.iter().copied().collect(),
-            Term::Jump(_) | Term::Ret | Term::Exit | Term::Trap(_) | Term::Yield { .. } => vec![],
+            Term::Jump(_) | Term::Ret | Term::Exit | Term::Trap(_) | Term::Yield { .. } => smallvec![],
         }
     }
 

@@ -78,8 +78,10 @@ pub(crate) fn fold_ranges(f: &mut Function, shape: &LaunchShape) -> bool {
         return false;
     }
     several.iter().enumerate().for_each(|(slot, r)| slots[*r] = Some(slot));
-    let mut walk =
-        Walk { f, shape, slots, several, known: vec![NOTHING; f.regs.len()], at: vec![None; f.blocks.len()] };
+    let at = vec![NOTHING; several.len() * f.blocks.len()];
+    let known = vec![NOTHING; f.regs.len()];
+    let changed = Changed { known: vec![0; f.regs.len()], at: vec![0; f.blocks.len()] };
+    let mut walk = Walk { f, shape, slots, several, known, at, changed, walked: vec![0; f.blocks.len()], now: 0 };
     if !walk.settle() {
         return false;
     }
@@ -111,34 +113,72 @@ struct Walk<'a> {
     several: Vec<usize>,
     /// By register with one definition: its interval.
     known: Vec<Range>,
-    /// By block, once it is reached: the intervals of the others at its start.
-    at: Vec<Option<Vec<Range>>>,
+    /// The intervals of the others at the start of the first block, of the second, and so on, as far as they are reached.
+    at: Vec<Range>,
+    changed: Changed,
+    /// By block: when it was walked last.
+    walked: Vec<u32>,
+    now: u32,
+}
+
+/// When intervals changed last; 0 if they were not found yet.
+struct Changed {
+    /// By register with one definition.
+    known: Vec<u32>,
+    /// By block: those at its start.
+    at: Vec<u32>,
 }
 
 impl Walk<'_> {
     /// Finds all intervals. Says whether it did.
     fn settle(&mut self) -> bool {
-        self.at[0] = Some(self.several.iter().map(|r| Range::of(self.f.regs[*r])).collect());
-        (0..ROUNDS).any(|round| !self.round(round >= PATIENCE))
+        self.now = 1;
+        self.reach(0, &self.several.iter().map(|r| Range::of(self.f.regs[*r])).collect::<Vec<Range>>(), false);
+        let mut held = Vec::new();
+        (0..ROUNDS).any(|round| !self.round(&mut held, round >= PATIENCE))
+    }
+
+    /// The intervals at the start of a block, if it is reached.
+    fn start(&self, b: usize) -> Option<&[Range]> {
+        let n = self.several.len();
+        (self.changed.at[b] != 0).then(|| &self.at[b * n..][..n])
+    }
+
+    /// Whether a walk over a block may find more than the last one did.
+    fn may_find_more(&self, b: usize, block: &Block) -> bool {
+        let walked = self.walked[b];
+        let is_new = |v: &Val| matches!(v, Val::Reg(r) if self.changed.known[r.idx()] > walked);
+        self.changed.at[b] > walked
+            || block.insts.iter().any(|i| i.src.iter().any(is_new))
+            || block.term.sources().iter().any(is_new)
     }
 
     /// A walk over all blocks that are reached. `widens`: what changes may be anything from now on. Says whether anything changed.
-    fn round(&mut self, widens: bool) -> bool {
+    fn round(&mut self, held: &mut Vec<Range>, widens: bool) -> bool {
         let f = self.f;
         let mut changed = false;
         for (b, block) in f.blocks.iter().enumerate() {
-            let Some(mut held) = self.at[b].clone() else { continue };
+            let Some(start) = self.start(b) else { continue };
+            if !self.may_find_more(b, block) {
+                continue;
+            }
+            held.clear();
+            held.extend_from_slice(start);
+            self.now += 1;
+            self.walked[b] = self.now;
             for inst in &block.insts {
-                self.instruction(inst, &mut held, widens);
+                self.instruction(inst, held, widens);
             }
             if let Some(d) = block.term.result() {
-                self.write(d, Range::of(f.regs[d.idx()]), &mut held, widens);
+                self.write(d, Range::of(f.regs[d.idx()]), held, widens);
             }
-            let decided = self.decided(&block.term, &held);
+            let decided = self.decided(&block.term, held);
             let mut number = 0;
+            // What it changes behind it may be its own start.
+            self.now += 1;
             for_each_successor(&block.term, |s| {
                 if decided.is_none_or(|way| way == number) {
-                    changed |= self.reach(s.idx(), &held, widens);
+                    changed |= self.reach(s.idx(), held, widens);
                 }
                 number += 1;
             });
@@ -159,17 +199,23 @@ impl Walk<'_> {
 
     /// A block is reached with these intervals. Says whether that is new.
     fn reach(&mut self, to: usize, held: &[Range], widens: bool) -> bool {
-        let Some(old) = &mut self.at[to] else {
-            self.at[to] = Some(held.to_vec());
+        let n = self.several.len();
+        let at = &mut self.at[to * n..][..n];
+        if self.changed.at[to] == 0 {
+            at.copy_from_slice(held);
+            self.changed.at[to] = self.now;
             return true;
-        };
+        }
         let mut changed = false;
-        for ((old, new), r) in old.iter_mut().zip(held).zip(&self.several) {
+        for ((old, new), r) in at.iter_mut().zip(held).zip(&self.several) {
             let both = old.with(*new);
             if both != *old {
                 *old = if widens { Range::of(self.f.regs[*r]) } else { both };
                 changed = true;
             }
+        }
+        if changed {
+            self.changed.at[to] = self.now;
         }
         changed
     }
@@ -192,7 +238,11 @@ impl Walk<'_> {
                 let old = self.known[d.idx()];
                 let both = old.with(range);
                 let grows = old != NOTHING && both != old;
-                self.known[d.idx()] = if grows && widens { Range::of(self.f.regs[d.idx()]) } else { both };
+                let new = if grows && widens { Range::of(self.f.regs[d.idx()]) } else { both };
+                if new != old {
+                    self.known[d.idx()] = new;
+                    self.changed.known[d.idx()] = self.now;
+                }
             }
         }
     }
@@ -233,7 +283,7 @@ impl Walk<'_> {
         let f = self.f;
         let mut found = Vec::new();
         for (b, block) in f.blocks.iter().enumerate() {
-            let Some(mut held) = self.at[b].clone() else { continue };
+            let Some(mut held) = self.start(b).map(<[Range]>::to_vec) else { continue };
             for (i, inst) in block.insts.iter().enumerate() {
                 let is_constant = matches!((inst.op, &inst.src[..]), (Op::Pure(Pure::Mov(_)), [Val::Imm(..)]));
                 if let (Op::Pure(_), Some(range), false) = (inst.op, self.result(inst, &held), is_constant)

@@ -186,7 +186,7 @@ fn has_effect(inst: &Inst) -> bool {
 /// Where registers are written.
 struct Defs {
     /// Blocks of the definitions of each register.
-    blocks: Vec<Vec<usize>>,
+    blocks: Vec<SmallVec<[usize; 1]>>,
     /// Registers with one definition that dominates every use.
     single: Vec<bool>,
     /// The others that each block writes.
@@ -197,7 +197,7 @@ struct Defs {
 
 impl Defs {
     fn new(f: &Function, cfg: &Cfg) -> Defs {
-        let mut blocks = vec![Vec::new(); f.regs.len()];
+        let mut blocks: Vec<SmallVec<[usize; 1]>> = vec![SmallVec::new(); f.regs.len()];
         let mut position = vec![0usize; f.regs.len()];
         for (b, block) in f.blocks.iter().enumerate() {
             for (i, inst) in block.insts.iter().enumerate() {
@@ -231,7 +231,7 @@ impl Defs {
             block.term.sources().iter().for_each(|v| used(v, usize::MAX));
         }
         let members = members(f, &single);
-        let mut several = vec![Vec::new(); f.blocks.len()];
+        let mut several: Vec<Vec<usize>> = vec![Vec::new(); f.blocks.len()];
         for (r, in_blocks) in blocks.iter().enumerate().filter(|(r, _)| !single[*r]) {
             in_blocks.iter().for_each(|b| several[*b].push(r));
         }
@@ -283,13 +283,23 @@ impl Facts {
         any
     }
 
-    /// One sweep of class propagation; tells whether anything changed.
+    /// Sweeps of class propagation until nothing changes; tells whether anything did.
     fn propagate(&mut self, f: &Function, defs: &Defs) -> bool {
         let mut any = false;
-        loop {
+        let n_insts: usize = f.blocks.iter().map(|b| b.insts.len()).sum();
+        // By register, when its class changed; each instruction of each sweep has a time of its own.
+        let mut changed_at = vec![0; f.regs.len()];
+        let mut now = 0;
+        for sweep in 0.. {
             let mut changed = false;
             for (b, block) in f.blocks.iter().enumerate() {
                 for (i, inst) in block.insts.iter().enumerate() {
+                    now += 1;
+                    // What it reads is as it was when it was looked at before.
+                    let is_new = |v: &Val| matches!(v, Val::Reg(r) if changed_at[r.idx()] + n_insts >= now);
+                    if sweep > 0 && !inst.src.iter().any(is_new) {
+                        continue;
+                    }
                     // Nothing is coarser.
                     if inst.dst.iter().all(|d| self.class[d.idx()] == Class::Varying) {
                         continue;
@@ -311,19 +321,26 @@ impl Facts {
                         {
                             new = Class::Varying;
                         }
-                        changed |= self.join(d.idx(), new, defs);
+                        if self.join(d.idx(), new, defs) {
+                            changed = true;
+                            changed_at[d.idx()] = now;
+                        }
                     }
                 }
                 if let Some(d) = block.term.result() {
                     // The scheduler writes it lane by lane.
-                    changed |= self.join(d.idx(), Class::Varying, defs);
+                    if self.join(d.idx(), Class::Varying, defs) {
+                        changed = true;
+                        changed_at[d.idx()] = now;
+                    }
                 }
             }
             any |= changed;
             if !changed {
-                return any;
+                break;
             }
         }
+        any
     }
 
     fn join(&mut self, r: usize, new: Class, defs: &Defs) -> bool {

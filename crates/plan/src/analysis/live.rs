@@ -122,9 +122,10 @@ fn read_where_written(f: &Function) -> Set {
         block.term.sources().iter().for_each(&mut note);
     }
     let n_definitions = n_definitions(f);
+    // By register: where it was written last, and the guard if there was one.
+    let mut written: FastMap<Reg, (usize, Option<Val>)> = FastMap::default();
     for block in &f.blocks {
-        // By register: where it was written last, and the guard if there was one.
-        let mut written: FastMap<Reg, (usize, Option<Val>)> = FastMap::default();
+        written.clear();
         for (i, inst) in block.insts.iter().enumerate() {
             for v in &inst.src {
                 let Val::Reg(r) = *v else { continue };
