@@ -4,6 +4,7 @@
 //! each instruction.
 
 mod avx2;
+mod known;
 mod operand;
 mod tuples;
 
@@ -12,16 +13,28 @@ use std::fmt::{self, Write};
 use handloom_diag::Span;
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::text::Line;
-use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register, RoundingControl};
+use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, Register, RoundingControl};
 
 use crate::listing::line;
-use avx2::{Narrow, Ops};
-use operand::{Base, Ops2};
+use avx2::Narrow;
+use known::{Bytes, Encodings, Key};
+use operand::{Base, Form, Ops, Ops2, Writes, mask_number, register_bit, vector_number};
 pub use operand::{Const, Label, Mem, Out, Rm};
 
 enum Target {
     Label(Label),
     Const(Const, i32),
+}
+
+impl Mem {
+    /// What is known of an operand when all code is there.
+    fn target(self) -> Option<Target> {
+        match self.base {
+            Base::Const(c) => Some(Target::Const(c, self.at)),
+            Base::Label(l) => Some(Target::Label(l)),
+            Base::Reg(_) => None,
+        }
+    }
 }
 
 /// Four bytes that hold a distance from the end of their instruction.
@@ -51,6 +64,8 @@ pub struct Asm {
     tables: Vec<(Label, Vec<Label>)>,
     /// Jumps and calls that were encoded, with their bytes before the distance: they differ in nothing else.
     jumps: Vec<(Code, Vec<u8>)>,
+    /// Other instructions that were encoded.
+    encodings: Encodings,
     /// Where the last jump without a condition begins, and where it goes.
     last_jump: Option<(usize, Label)>,
     /// Where the last label was put.
@@ -91,6 +106,7 @@ impl Asm {
             known: FastMap::default(),
             tables: Vec::new(),
             jumps: Vec::new(),
+            encodings: Encodings::take(),
             last_jump: None,
             last_bound: 0,
             error: None,
@@ -270,10 +286,18 @@ impl Asm {
         self.bytes(bytes)
     }
 
+    /// The displacement of an operand in memory, if it is known already.
+    fn reach(&self, m: Mem) -> Option<i32> {
+        match m.base {
+            Base::Reg(base) => Some(if base == Register::RBP { m.at + self.shift } else { m.at }),
+            Base::Const(_) | Base::Label(_) => None,
+        }
+    }
+
     fn memory(&self, m: Mem) -> MemoryOperand {
         match m.base {
             Base::Reg(base) => {
-                let at = if base == Register::RBP { m.at + self.shift } else { m.at };
+                let at = self.reach(m).unwrap_or(0);
                 let size = u32::from(at != 0);
                 MemoryOperand::new(base, m.index, m.scale, i64::from(at), size, m.spread, Register::None)
             }
@@ -283,7 +307,7 @@ impl Asm {
         }
     }
 
-    fn put(&mut self, made: Result<Instruction, iced_x86::IcedError>, mem: Option<Mem>) {
+    fn put(&mut self, made: Result<Instruction, IcedError>, mem: Option<Mem>) {
         let start = self.len;
         if let (Some(text), Ok(i)) = (&mut self.text, &made) {
             let place = match mem.map(|m| (m.base, m.at)) {
@@ -294,7 +318,7 @@ impl Asm {
             let _ = writeln!(text, "    {}", line(i, place.as_deref()));
         }
         if let Ok(i) = &made {
-            self.note_written(i);
+            self.note_written(Writes::of(i));
         }
         let encoded = made.and_then(|i| {
             self.encoder.encode(&i, start as u64).map_err(|e| {
@@ -309,45 +333,86 @@ impl Asm {
                 return;
             }
         }
-        let to = match mem.map(|m| (m.base, m.at)) {
-            Some((Base::Const(c), at)) => Target::Const(c, at),
-            Some((Base::Label(l), _)) => Target::Label(l),
-            Some((Base::Reg(_), _)) | None => return,
-        };
-        let at = start + self.encoder.get_constant_offsets().displacement_offset();
-        self.fixups.push(Fixup { at, end: self.len, to });
+        if let Some(to) = mem.and_then(Mem::target) {
+            let at = start + self.encoder.get_constant_offsets().displacement_offset();
+            self.fixups.push(Fixup { at, end: self.len, to });
+        }
     }
 
-    /// Notes which general registers an instruction may write: its first operand, both where it exchanges them, all for a call.
-    fn note_written(&mut self, i: &Instruction) {
-        if matches!(i.code(), Code::Call_rel32_64 | Code::Call_rm64) {
-            self.note_call();
+    /// An instruction of the host with these operands.
+    fn encode(&mut self, form: Form, o: Ops) {
+        let (key, keeps) = (Key::new(form, &o), self.text.is_none());
+        // What is known when all code is there is put in then.
+        let displacement = o.mem().and_then(|m| self.reach(m)).unwrap_or(0);
+        let start = self.len;
+        if keeps && let Some((known, writes)) = self.encodings.get(key, displacement) {
+            let mut code = self.encoder.take_buffer();
+            code.extend_from_slice(&known.bytes);
+            code.truncate(start + usize::from(known.len));
+            self.note_written(writes);
+            self.len = code.len();
+            self.encoder.set_buffer(code);
+            if let Some(to) = o.mem().and_then(Mem::target) {
+                self.fixups.push(Fixup { at: start + usize::from(known.at), end: self.len, to });
+            }
             return;
         }
-        if let Some(n) = mask_number(i.op0_register()) {
-            self.mask_written[n] = self.len;
-        }
-        // Gathers and scatters clear theirs.
-        if let Some(n) = mask_number(i.op_mask()).filter(|_| i.is_vsib()) {
-            self.mask_written[n] = self.len;
-        }
-        self.written |= register_bit(i.op0_register());
-        if let Some(n) = vector_number(i.op0_register()) {
-            self.vector_written[n] = self.len;
-        }
-        let exchanges = matches!(i.code(), Code::Xchg_rm32_r32 | Code::Xchg_rm64_r64);
-        if i.has_lock_prefix() || exchanges {
-            self.written |= register_bit(i.op1_register()) | register_bit(Register::RAX);
-        }
-        if matches!(i.code(), Code::Div_rm32 | Code::Div_rm64) {
-            self.written |= register_bit(Register::RAX) | register_bit(Register::RDX);
+        let made = self.instruction(form, &o);
+        let writes = made.as_ref().map(Writes::of).unwrap_or_default();
+        self.put(made, o.mem());
+        if keeps && self.error.is_none() {
+            let code = self.encoder.take_buffer();
+            let (mut bytes, made) = ([0; 16], &code[start..]);
+            bytes[..made.len()].copy_from_slice(made);
+            let offsets = self.encoder.get_constant_offsets();
+            let made = Bytes { bytes, len: made.len() as u8, at: offsets.displacement_offset() as u8 };
+            self.encodings.add(key, (displacement, offsets.displacement_size()), made, writes);
+            self.encoder.set_buffer(code);
         }
     }
 
-    /// Notes that a call may write all.
-    fn note_call(&mut self) {
-        self.written = u32::MAX;
-        (self.vector_written, self.mask_written) = ([self.len; 8], [self.len; 8]);
+    fn instruction(&self, form: Form, o: &Ops) -> Result<Instruction, IcedError> {
+        let (code, out, a, n) = (o.code, o.out.reg, o.a, o.n);
+        let made = match o.rm {
+            Rm::Reg(r) => match form {
+                Form::Two => Instruction::with2(code, out, r),
+                Form::TwoNumber => Instruction::with3(code, out, r, n),
+                Form::TwoSigned => Instruction::with3(code, out, r, n.cast_signed()),
+                Form::Three => Instruction::with3(code, out, a, r),
+                Form::ThreeNumber => Instruction::with4(code, out, a, r, n),
+                Form::Number => Instruction::with2(code, r, n),
+                Form::Signed => Instruction::with2(code, r, n.cast_signed()),
+                Form::Store => Instruction::with2(code, r, out),
+            },
+            Rm::Mem(m) => {
+                let m = self.memory(m);
+                match form {
+                    Form::Two => Instruction::with2(code, out, m),
+                    Form::TwoNumber => Instruction::with3(code, out, m, n),
+                    Form::TwoSigned => Instruction::with3(code, out, m, n.cast_signed()),
+                    Form::Three => Instruction::with3(code, out, a, m),
+                    Form::ThreeNumber => Instruction::with4(code, out, a, m, n),
+                    Form::Number => Instruction::with2(code, m, n),
+                    Form::Signed => Instruction::with2(code, m, n.cast_signed()),
+                    Form::Store => Instruction::with2(code, m, out),
+                }
+            }
+        };
+        made.map(|i| rounded(masked(i, o.out), o.round))
+    }
+
+    /// Notes what is written.
+    fn note_written(&mut self, w: Writes) {
+        self.written |= w.general;
+        let note = |bits: u8, at: &mut [usize; 8]| {
+            let mut left = bits;
+            while left != 0 {
+                at[left.trailing_zeros() as usize] = self.len;
+                left &= left - 1;
+            }
+        };
+        note(w.vectors, &mut self.vector_written);
+        note(w.masks, &mut self.mask_written);
     }
 
     /// An instruction without operands.
@@ -370,120 +435,70 @@ impl Asm {
         }
     }
 
+    /// An instruction, of vectors of 512 bits or not.
+    fn narrow_or(&mut self, form: Form, o: Ops) {
+        if self.is_narrowed(&o) { self.narrow(o) } else { self.encode(form, o) }
+    }
+
     /// `out, rm`.
     pub fn op2(&mut self, code: Code, out: impl Into<Out>, rm: impl Into<Rm>) {
-        let (out, rm) = (out.into(), rm.into());
-        if self.is_narrowed(out.reg, Register::None, rm) {
-            self.narrow(Ops { code, out, a: Register::None, rm, n: 0, round: RoundingControl::None });
-            return;
+        let o = Ops::new(code, out, Register::None, rm, 0);
+        if self.is_narrowed(&o) {
+            return self.narrow(o);
         }
-        if let Rm::Mem(Mem { base: Base::Label(l), .. }) = rm {
+        if let Rm::Mem(Mem { base: Base::Label(l), .. }) = o.rm {
             self.comes_from_anywhere(l);
         }
-        let (made, mem) = match rm {
-            Rm::Reg(r) => (Instruction::with2(code, out.reg, r), None),
-            Rm::Mem(m) => (Instruction::with2(code, out.reg, self.memory(m)), Some(m)),
-        };
-        self.put(made.map(|i| masked(i, out)), mem);
+        self.encode(Form::Two, o);
     }
 
     /// `out, rm` with a rounding of its own.
     pub fn op2r(&mut self, code: Code, out: impl Into<Out>, r: Register, round: RoundingControl) {
-        let out = out.into();
-        if self.is_narrowed(out.reg, r, r.into()) {
-            self.narrow(Ops { code, out, a: Register::None, rm: r.into(), n: 0, round });
-            return;
-        }
-        let made = Instruction::with2(code, out.reg, r);
-        self.put(made.map(|i| rounded(masked(i, out), round)), None);
+        self.narrow_or(Form::Two, Ops { round, ..Ops::new(code, out, Register::None, r, 0) });
     }
 
     /// `out, a, rm`.
     pub fn op3(&mut self, code: Code, out: impl Into<Out>, a: Register, rm: impl Into<Rm>) {
-        let (out, rm) = (out.into(), rm.into());
-        if self.is_narrowed(out.reg, a, rm) {
-            self.narrow(Ops { code, out, a, rm, n: 0, round: RoundingControl::None });
-            return;
-        }
-        let (made, mem) = match rm {
-            Rm::Reg(r) => (Instruction::with3(code, out.reg, a, r), None),
-            Rm::Mem(m) => (Instruction::with3(code, out.reg, a, self.memory(m)), Some(m)),
-        };
-        self.put(made.map(|i| masked(i, out)), mem);
+        self.narrow_or(Form::Three, Ops::new(code, out, a, rm, 0));
     }
 
     /// `out, a, b` with a rounding of its own.
     pub fn op3r(&mut self, code: Code, out: impl Into<Out>, a: Register, b: Register, round: RoundingControl) {
-        let out = out.into();
-        if self.is_narrowed(out.reg, a, b.into()) {
-            self.narrow(Ops { code, out, a, rm: b.into(), n: 0, round });
-            return;
-        }
-        let made = Instruction::with3(code, out.reg, a, b);
-        self.put(made.map(|i| rounded(masked(i, out), round)), None);
+        self.narrow_or(Form::Three, Ops { round, ..Ops::new(code, out, a, b, 0) });
     }
 
     /// `out, rm, number`.
     pub fn op2i(&mut self, code: Code, out: impl Into<Out>, rm: impl Into<Rm>, n: u32) {
-        let (out, rm) = (out.into(), rm.into());
-        if self.is_narrowed(out.reg, Register::None, rm) {
-            self.narrow(Ops { code, out, a: Register::None, rm, n, round: RoundingControl::None });
-            return;
-        }
-        let (made, mem) = match rm {
-            Rm::Reg(r) => (Instruction::with3(code, out.reg, r, n), None),
-            Rm::Mem(m) => (Instruction::with3(code, out.reg, self.memory(m), n), Some(m)),
-        };
-        self.put(made.map(|i| masked(i, out)), mem);
+        self.narrow_or(Form::TwoNumber, Ops::new(code, out, Register::None, rm, n));
     }
 
     /// `out, a, rm, number`.
     pub fn op3i(&mut self, code: Code, out: impl Into<Out>, a: Register, rm: impl Into<Rm>, n: u32) {
-        let (out, rm) = (out.into(), rm.into());
-        if self.is_narrowed(out.reg, a, rm) {
-            self.narrow(Ops { code, out, a, rm, n, round: RoundingControl::None });
-            return;
-        }
-        let (made, mem) = match rm {
-            Rm::Reg(r) => (Instruction::with4(code, out.reg, a, r, n), None),
-            Rm::Mem(m) => (Instruction::with4(code, out.reg, a, self.memory(m), n), Some(m)),
-        };
-        self.put(made.map(|i| masked(i, out)), mem);
+        self.narrow_or(Form::ThreeNumber, Ops::new(code, out, a, rm, n));
     }
 
     /// `rm, number`.
     pub fn imm(&mut self, code: Code, rm: impl Into<Rm>, n: i32) {
-        match rm.into() {
-            Rm::Reg(r) => self.put(Instruction::with2(code, r, n), None),
-            Rm::Mem(m) => self.put(Instruction::with2(code, self.memory(m), n), Some(m)),
-        }
+        self.encode(Form::Signed, Ops::new(code, Register::None, Register::None, rm, n.cast_unsigned()));
     }
 
     /// `r = rm * number` in 64 bits. (The sign of the number is extended.)
     pub fn times(&mut self, r: Register, rm: impl Into<Rm>, n: i32) {
-        let code = Code::Imul_r64_rm64_imm32;
-        match rm.into() {
-            Rm::Reg(by) => self.put(Instruction::with3(code, r, by, n), None),
-            Rm::Mem(m) => self.put(Instruction::with3(code, r, self.memory(m), n), Some(m)),
-        }
+        self.encode(Form::TwoSigned, Ops::new(Code::Imul_r64_rm64_imm32, r, Register::None, rm, n.cast_unsigned()));
     }
 
     /// `rm, number` of 8 bits.
     pub fn imm8(&mut self, code: Code, rm: impl Into<Rm>, n: u32) {
-        match rm.into() {
-            Rm::Reg(r) => self.put(Instruction::with2(code, r, n), None),
-            Rm::Mem(m) => self.put(Instruction::with2(code, self.memory(m), n), Some(m)),
-        }
+        self.encode(Form::Number, Ops::new(code, Register::None, Register::None, rm, n));
     }
 
     /// `memory, r`: a store; elements of `mask` only, if it is one.
     pub fn store(&mut self, code: Code, m: Mem, r: Register, mask: Register) {
-        if self.is_narrowed(r, Register::None, r.into()) {
-            self.narrow_store(Ops2 { code, mem: m, reg: r, mask });
-            return;
+        let o = Ops::new(code, Out { reg: r, mask }, Register::None, m, 0);
+        if self.is_narrowed(&o) {
+            return self.narrow_store(Ops2 { code, mem: m, reg: r, mask });
         }
-        let made = Instruction::with2(code, self.memory(m), r);
-        self.put(made.map(|i| masked(i, Out { reg: r, mask })), Some(m));
+        self.encode(Form::Store, o);
     }
 
     /// `memory, r`: reads and writes memory, as one if it is locked.
@@ -502,7 +517,7 @@ impl Asm {
     pub fn number(&mut self, r: Register, n: u64) {
         match (u32::try_from(n), i32::try_from(n.cast_signed())) {
             (Ok(0), _) => self.op2(Code::Xor_r32_rm32, low32(r), low32(r)),
-            (Ok(n), _) => self.put(Instruction::with2(Code::Mov_r32_imm32, low32(r), n), None),
+            (Ok(n), _) => self.imm8(Code::Mov_r32_imm32, low32(r), n),
             (_, Ok(n)) => self.imm(Code::Mov_rm64_imm32, r, n),
             _ => self.put(Instruction::with2(Code::Mov_r64_imm64, r, n), None),
         }
@@ -528,7 +543,7 @@ impl Asm {
         match self.jumps.iter().position(|j| j.0 == code) {
             Some(known) if self.text.is_none() => {
                 if code == Code::Call_rel32_64 {
-                    self.note_call();
+                    self.note_written(Writes::ALL);
                 }
                 let mut bytes = self.encoder.take_buffer();
                 bytes.extend_from_slice(&self.jumps[known].1);
@@ -562,6 +577,7 @@ impl Asm {
         if let Some(error) = self.error {
             return Err(error);
         }
+        self.encodings.keep();
         let mut out = self.encoder.take_buffer();
         out.resize(out.len().next_multiple_of(64), 0xcc);
         let constants = out.len();
@@ -622,22 +638,4 @@ fn rounded(mut i: Instruction, round: RoundingControl) -> Instruction {
         i.set_rounding_control(round);
     }
     i
-}
-
-/// The number of a vector below 8 of any width.
-fn vector_number(r: Register) -> Option<usize> {
-    let of = |first: Register| (r as usize).checked_sub(first as usize).filter(|n| *n < 8);
-    of(Register::ZMM0).or(of(Register::YMM0)).or(of(Register::XMM0))
-}
-
-/// The number of a mask register.
-fn mask_number(r: Register) -> Option<usize> {
-    (r as usize).checked_sub(Register::K0 as usize).filter(|n| *n < 8)
-}
-
-/// The bit of a general register of any width; 0 for others.
-fn register_bit(r: Register) -> u32 {
-    use Register::{AL, AX, BL, EAX, R15, R15D, R15W, RAX};
-    let of = |first: Register, last: Register| (first..=last).contains(&r).then(|| 1 << (r as u32 - first as u32));
-    of(RAX, R15).or(of(EAX, R15D)).or(of(AX, R15W)).or(of(AL, BL)).unwrap_or(0)
 }

@@ -5,7 +5,7 @@ use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::{Int, Order, StateSpace, Ty};
 use handloom_plan::Plan;
-use handloom_plan::access::{AccessClass, Kind};
+use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::classes::Class;
 
 use crate::access::{Indexed, Indices, reg};
@@ -19,6 +19,16 @@ pub(crate) struct Finder<'a> {
     pub(crate) plan: &'a Plan,
 }
 
+/// Whether an instruction is an access of a kind whose address may be one.
+fn may_be_indexed(inst: &Inst) -> bool {
+    match inst.op {
+        Op::Load { access, .. } | Op::Store { access, .. } => {
+            matches!(access.space, StateSpace::Global | StateSpace::Generic)
+        }
+        _ => false,
+    }
+}
+
 impl Finder<'_> {
     /// Finds those of a function.
     pub(crate) fn find(&self, uses: &Uses) -> Indices {
@@ -29,6 +39,9 @@ impl Finder<'_> {
         let mut n_accesses: FastMap<usize, u32> = FastMap::default();
         for (b, block) in f.blocks.iter().enumerate() {
             let insts = &block.insts[..];
+            if !insts.iter().any(|i| may_be_indexed(i)) {
+                continue;
+            }
             made.clear();
             n_accesses.clear();
             for (i, inst) in insts.iter().enumerate() {
@@ -67,10 +80,11 @@ impl Finder<'_> {
     /// What the address of an access is made of. `made`: by register, the last instruction of the block before it that makes it.
     fn indexed_access(&self, insts: &[Inst], i: usize, made: &FastMap<usize, usize>) -> Option<Indexed> {
         let inst = &insts[i];
+        if !may_be_indexed(inst) {
+            return None;
+        }
         let class = AccessClass::of(inst)?;
-        let fits = matches!(class.kind, Kind::Load | Kind::Store)
-            && matches!(class.space, StateSpace::Global | StateSpace::Generic)
-            && class.order == Order::Weak
+        let fits = class.order == Order::Weak
             && !class.is_single
             && !class.is_told
             && class.wants_all()

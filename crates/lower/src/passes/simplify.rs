@@ -23,6 +23,7 @@ pub fn simplify(f: &mut Function) {
     let values = Values::of(f, &doms);
     let n = f.regs.len();
     let mut blocks = std::mem::take(&mut f.blocks);
+    let n_insts = blocks.iter().map(|b| b.insts.len()).sum();
     let mut walk = Walk {
         types: &f.regs,
         doms: &doms,
@@ -30,8 +31,8 @@ pub fn simplify(f: &mut Function) {
         names: (0..n as u32).map(|i| Val::Reg(Reg(i))).collect(),
         defs: vec![None; n],
         held: vec![None; n],
-        made: Vec::new(),
-        last: FastMap::default(),
+        made: Vec::with_capacity(n_insts),
+        last: FastMap::with_capacity_and_hasher(n_insts, Default::default()),
         block: 0,
     };
     for (b, block) in blocks.iter_mut().enumerate() {

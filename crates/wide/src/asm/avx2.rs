@@ -26,9 +26,10 @@ mod tuples;
 
 use iced_x86::{Code, Instruction, Register, RoundingControl};
 
+use super::operand::{Form, Ops};
 use super::{Asm, Mem, Out, Rm};
+pub(super) use state::Narrow;
 use state::{Lanes, Mask, SAVED, Source, Value, halves, is_vector, number_of, slot};
-pub(super) use state::{Narrow, Ops};
 use table::{Way, way};
 
 impl Mem {
@@ -99,8 +100,8 @@ impl Asm {
     }
 
     /// Whether an instruction is one for [`narrow`](Self::narrow).
-    pub(super) fn is_narrowed(&self, out: Register, a: Register, rm: Rm) -> bool {
-        self.narrow.is_some() && (is_vector(out) || is_vector(a) || rm.has_vectors())
+    pub(super) fn is_narrowed(&self, o: &Ops) -> bool {
+        self.narrow.is_some() && (is_vector(o.out.reg) || is_vector(o.a) || o.rm.has_vectors())
     }
 
     /// An instruction with vectors.
@@ -195,40 +196,23 @@ impl Asm {
     }
 
     fn raw2(&mut self, code: Code, out: Register, rm: Rm) {
-        let (made, mem) = match rm {
-            Rm::Reg(r) => (Instruction::with2(code, out, r), None),
-            Rm::Mem(m) => (Instruction::with2(code, out, self.memory(m)), Some(m)),
-        };
-        self.put(made, mem);
+        self.encode(Form::Two, Ops::new(code, out, Register::None, rm, 0));
     }
 
     fn raw2i(&mut self, code: Code, out: Register, rm: Rm, n: u32) {
-        let (made, mem) = match rm {
-            Rm::Reg(r) => (Instruction::with3(code, out, r, n), None),
-            Rm::Mem(m) => (Instruction::with3(code, out, self.memory(m), n), Some(m)),
-        };
-        self.put(made, mem);
+        self.encode(Form::TwoNumber, Ops::new(code, out, Register::None, rm, n));
     }
 
     fn raw3(&mut self, code: Code, out: Register, a: Register, rm: Rm) {
-        let (made, mem) = match rm {
-            Rm::Reg(r) => (Instruction::with3(code, out, a, r), None),
-            Rm::Mem(m) => (Instruction::with3(code, out, a, self.memory(m)), Some(m)),
-        };
-        self.put(made, mem);
+        self.encode(Form::Three, Ops::new(code, out, a, rm, 0));
     }
 
     fn raw3i(&mut self, code: Code, out: Register, a: Register, rm: Rm, n: u32) {
-        let (made, mem) = match rm {
-            Rm::Reg(r) => (Instruction::with4(code, out, a, r, n), None),
-            Rm::Mem(m) => (Instruction::with4(code, out, a, self.memory(m), n), Some(m)),
-        };
-        self.put(made, mem);
+        self.encode(Form::ThreeNumber, Ops::new(code, out, a, rm, n));
     }
 
     fn raw_store(&mut self, code: Code, m: Mem, r: Register) {
-        let made = Instruction::with2(code, self.memory(m), r);
-        self.put(made, Some(m));
+        self.encode(Form::Store, Ops::new(code, r, Register::None, m, 0));
     }
 
     /// `yes` where the lanes of the mask are ones, else `no`.

@@ -1,6 +1,6 @@
 //! Operands of instructions.
 
-use iced_x86::{Code, Register};
+use iced_x86::{Code, Instruction, Register, RoundingControl};
 
 /// A place in the code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -121,6 +121,110 @@ impl From<Register> for Out {
     fn from(reg: Register) -> Out {
         Out { reg, mask: Register::None }
     }
+}
+
+/// Operands of an instruction as the emitters give them: `out, a, rm, n`.
+#[derive(Clone, Copy)]
+pub(super) struct Ops {
+    pub(super) code: Code,
+    pub(super) out: Out,
+    pub(super) a: Register,
+    pub(super) rm: Rm,
+    pub(super) n: u32,
+    pub(super) round: RoundingControl,
+}
+
+impl Ops {
+    /// Operands of which there are no others.
+    pub(super) fn new(code: Code, out: impl Into<Out>, a: Register, rm: impl Into<Rm>, n: u32) -> Ops {
+        Ops { code, out: out.into(), a, rm: rm.into(), n, round: RoundingControl::None }
+    }
+
+    /// The operand in memory.
+    pub(super) fn mem(&self) -> Option<Mem> {
+        match self.rm {
+            Rm::Mem(m) => Some(m),
+            Rm::Reg(_) => None,
+        }
+    }
+}
+
+/// Which operands an instruction has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `out, rm`
+    Two,
+    /// `out, rm, n`
+    TwoNumber,
+    /// `out, rm, n`, the number with a sign.
+    TwoSigned,
+    /// `out, a, rm`
+    Three,
+    /// `out, a, rm, n`
+    ThreeNumber,
+    /// `rm, n`
+    Number,
+    /// `rm, n`, the number with a sign.
+    Signed,
+    /// `rm, out`, where `out` is read.
+    Store,
+}
+
+/// What an instruction writes, as far as somebody asks later.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Writes {
+    /// General registers, by number.
+    pub(super) general: u32,
+    /// Vectors below 8, by number.
+    pub(super) vectors: u8,
+    /// Mask registers, by number.
+    pub(super) masks: u8,
+}
+
+impl Writes {
+    /// All that a call may write.
+    pub(super) const ALL: Writes = Writes { general: u32::MAX, vectors: u8::MAX, masks: u8::MAX };
+
+    /// What an instruction writes: its first operand, both where it exchanges them, all for a call.
+    pub(super) fn of(i: &Instruction) -> Writes {
+        if matches!(i.code(), Code::Call_rel32_64 | Code::Call_rm64) {
+            return Writes::ALL;
+        }
+        let first = i.op0_register();
+        let bit = |n: Option<usize>| n.map_or(0, |n| 1 << n);
+        let mut writes =
+            Writes { general: register_bit(first), vectors: bit(vector_number(first)), masks: bit(mask_number(first)) };
+        // Gathers and scatters clear theirs.
+        if i.is_vsib() {
+            writes.masks |= bit(mask_number(i.op_mask()));
+        }
+        let exchanges = matches!(i.code(), Code::Xchg_rm32_r32 | Code::Xchg_rm64_r64);
+        if i.has_lock_prefix() || exchanges {
+            writes.general |= register_bit(i.op1_register()) | register_bit(Register::RAX);
+        }
+        if matches!(i.code(), Code::Div_rm32 | Code::Div_rm64) {
+            writes.general |= register_bit(Register::RAX) | register_bit(Register::RDX);
+        }
+        writes
+    }
+}
+
+/// The number of a vector below 8 of any width.
+pub(super) fn vector_number(r: Register) -> Option<usize> {
+    let of = |first: Register| (r as usize).checked_sub(first as usize).filter(|n| *n < 8);
+    of(Register::ZMM0).or(of(Register::YMM0)).or(of(Register::XMM0))
+}
+
+/// The number of a mask register.
+pub(super) fn mask_number(r: Register) -> Option<usize> {
+    (r as usize).checked_sub(Register::K0 as usize).filter(|n| *n < 8)
+}
+
+/// The bit of a general register of any width; 0 for others.
+pub(super) fn register_bit(r: Register) -> u32 {
+    use Register::{AL, AX, BL, EAX, R15, R15D, R15W, RAX};
+    let of = |first: Register, last: Register| (first..=last).contains(&r).then(|| 1 << (r as u32 - first as u32));
+    of(RAX, R15).or(of(EAX, R15D)).or(of(AX, R15W)).or(of(AL, BL)).unwrap_or(0)
 }
 
 /// Operands of a store.

@@ -184,12 +184,14 @@ pub(super) fn courses(f: &Function, launch: &LaunchShape, ranks: Ranks, defs: &[
                 Val::Reg(r) => of[r.idx()],
             };
             let has = |v: &Val| matches!(v, Val::Imm(..)) || reg(v).is_some_and(|r| of[r.idx()].is_some());
-            let waits = matches!(inst.op, Op::Pure(_) | Op::Cvta { .. }) && !inst.src.iter().all(has);
+            let is_value = matches!(inst.op, Op::Pure(_) | Op::Cvta { .. });
+            let waits = is_value && !inst.src.iter().all(has);
             let found = if waits { None } else { course(f, inst, (launch, ranks), &source, &params) };
             if let Some(c) = found {
                 inst.dst.iter().for_each(|d| of[d.idx()] = Some(c));
             }
-            found.is_none()
+            // What has all of its sources finds no more later.
+            found.is_none() && (waits || !is_value)
         });
         if left.len() == before {
             return of;

@@ -6,8 +6,9 @@
 use iced_x86::{Code, Register, RoundingControl};
 
 use super::super::{Asm, Mem, Rm};
+use super::Ops;
 use super::masks::low;
-use super::state::{Lanes, Ops};
+use super::state::Lanes;
 
 use Code::{
     VEX_Vaddpd_ymm_ymm_ymmm256 as ADD_PD, VEX_Vaddps_ymm_ymm_ymmm256 as ADD_PS, VEX_Vandpd_ymm_ymm_ymmm256 as AND_PD,

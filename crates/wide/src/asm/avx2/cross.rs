@@ -3,9 +3,10 @@
 use iced_x86::{Code, Register};
 
 use super::super::{Asm, Mem, Out, Rm};
+use super::Ops;
 use super::masks::low;
 use super::state::Value;
-use super::state::{BYTES, Lanes, Ops, Source, halves, number_of, slot};
+use super::state::{BYTES, Lanes, Source, halves, number_of, slot};
 
 impl Asm {
     /// Permutations, parts of vectors, and lanes of other widths.

@@ -3,8 +3,9 @@
 use iced_x86::{Code, Register};
 
 use super::super::{Asm, Rm};
+use super::Ops;
 use super::state::Value;
-use super::state::{Lanes, Ops, halves};
+use super::state::{Lanes, halves};
 
 use Code::{
     VEX_Vpaddd_ymm_ymm_ymmm256 as ADD_D, VEX_Vpaddq_ymm_ymm_ymmm256 as ADD_Q, VEX_Vpand_ymm_ymm_ymmm256 as AND,

@@ -5,7 +5,8 @@
 use iced_x86::{Code, Register};
 
 use super::super::{Asm, Mem, Out, Rm};
-use super::state::{Lanes, Mask, Ops, Pieces, Value, WORDS, halves, number_of, slot};
+use super::Ops;
+use super::state::{Lanes, Mask, Pieces, Value, WORDS, halves, number_of, slot};
 
 fn word(k: u8) -> Mem {
     slot(WORDS + 8 * i32::from(k))

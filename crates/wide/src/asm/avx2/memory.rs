@@ -6,9 +6,10 @@
 use iced_x86::{Code, Instruction, Register};
 
 use super::super::{Asm, Mem, Ops2, Rm, low32};
+use super::Ops;
 use super::masks::low;
 use super::state::Value;
-use super::state::{BYTES, Lanes, Ops, Source, halves, slot};
+use super::state::{BYTES, Lanes, Source, halves, slot};
 
 const LOAD: Code = Code::VEX_Vmovdqu_ymm_ymmm256;
 const STORE: Code = Code::VEX_Vmovdqu_ymmm256_ymm;

@@ -4,9 +4,9 @@ use std::mem::offset_of;
 
 use handloom_diag::hash::{FastMap, FastSet};
 use handloom_plan::abi::CtaBlock;
-use iced_x86::{Code, Register, RoundingControl};
+use iced_x86::Register;
 
-use super::super::operand::{Mem, Out, Rm};
+use super::super::operand::Mem;
 
 /// The lanes of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,17 +87,6 @@ pub(crate) enum Source {
     Mem(Mem),
     /// One register of the host.
     Made(Register),
-}
-
-/// Operands of an instruction as the emitters give them: `out, a, rm, n`.
-#[derive(Clone, Copy)]
-pub(crate) struct Ops {
-    pub(crate) code: Code,
-    pub(crate) out: Out,
-    pub(crate) a: Register,
-    pub(crate) rm: Rm,
-    pub(crate) n: u32,
-    pub(crate) round: RoundingControl,
 }
 
 /// Something with a slot of 32 bytes.
