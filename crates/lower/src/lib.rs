@@ -37,5 +37,6 @@ mod yields;
 
 pub use graph::order_blocks;
 pub use module::{lower, lower_marked};
+pub use passes::may_unroll;
 pub use reads::{Reads, float_reads};
 pub use specialise::{as_lowered, specialise, specialise_counted};

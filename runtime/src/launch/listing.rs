@@ -28,7 +28,10 @@ impl Function {
     pub fn listing(&self, config: &LaunchConfig) -> Result<Listing<'_>, LaunchError> {
         let module = &*self.module.inner;
         let key = self.key(config);
-        let source = Specialised::make(&module.ir, &key, &module.outline(&key));
+        let outline = module.outline(&key);
+        let source = Specialised::make(&module.ir, &key, &outline);
+        let better = source.better(&module.ir, &key, &outline, Tier::Quick);
+        let source = better.unwrap_or(source);
         Ok(Listing { module, key, source })
     }
 }

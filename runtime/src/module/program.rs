@@ -102,7 +102,9 @@ impl Program {
             (loaded.tier, loaded.codes, loaded.refused, OnceLock::new())
         } else {
             let source = Specialised::make(&origin.ir, key, outline);
-            let (first, codes, refused) = match source.wide(key, source.first_of_wide(key, least), wanted)? {
+            let first = source.first_of_wide(key, least);
+            let better = source.better(&origin.ir, key, outline, first);
+            let (first, codes, refused) = match better.as_ref().unwrap_or(&source).wide(key, first, wanted)? {
                 Wide::Made(codes, tier) => (tier, codes, None),
                 refused => {
                     let first = source.first_tier(key);
@@ -146,7 +148,12 @@ impl Program {
             return Some(Ok(loaded.codes));
         }
         let source = self.source(&origin.ir);
-        let wide = if self.refused.is_none() { source.wide(&self.key, tier, wanted)? } else { Wide::NotAsked };
+        let wide = if self.refused.is_none() {
+            let better = source.better(&origin.ir, &self.key, &self.outline, tier);
+            better.as_ref().unwrap_or(source).wide(&self.key, tier, wanted)?
+        } else {
+            Wide::NotAsked
+        };
         let codes = match wide {
             Wide::Made(codes, _) => codes,
             Wide::Refused(why) => return Some(Err(Failure::Bug(why))),
@@ -359,7 +366,11 @@ pub(crate) struct Specialised {
 
 impl Specialised {
     pub(crate) fn make(module: &simt::Module, key: &Key, outline: &Outline) -> Specialised {
-        let strengths = Strengths { side_by_side: key.backend == Backend::Wide };
+        Specialised::make_with(module, key, outline, false)
+    }
+
+    fn make_with(module: &simt::Module, key: &Key, outline: &Outline, unrolls: bool) -> Specialised {
+        let strengths = Strengths { side_by_side: key.backend == Backend::Wide, unrolls };
         let (funcs, counts) = match key.counted {
             _ if key.audited => (handloom_lower::as_lowered(module, &key.entry), Counts::default()),
             Counting::Nothing => {
@@ -386,10 +397,32 @@ impl Specialised {
         if whole && self.reach.len() == 1 { Tier::Lean } else { Tier::Quick }
     }
 
+    /// Whether there is wide code that is made in less time than the best.
+    fn has_lean(&self, key: &Key) -> bool {
+        let is_plain = !key.audited && key.counted == Counting::Nothing;
+        is_plain && key.backend == Backend::Wide && outline::is_for_lean(self.functions())
+    }
+
     /// The tier of wide code that the first launch starts in, if it asks for at least one.
     fn first_of_wide(&self, key: &Key, least: Tier) -> Tier {
-        let is_plain = !key.audited && key.counted == Counting::Nothing;
-        if is_plain && least == Tier::Lean && outline::is_for_lean(self.functions()) { Tier::Lean } else { Tier::Quick }
+        if least == Tier::Lean && self.has_lean(key) { Tier::Lean } else { Tier::Quick }
+    }
+
+    /// What wide code of a tier is made from where that is more than this: loops are written out.
+    pub(crate) fn better(
+        &self,
+        module: &simt::Module,
+        key: &Key,
+        outline: &Outline,
+        tier: Tier,
+    ) -> Option<Specialised> {
+        if tier == Tier::Lean || !self.has_lean(key) || !self.functions().any(handloom_lower::may_unroll) {
+            return None;
+        }
+        let mut better = Specialised::make_with(module, key, outline, true);
+        // Tiers share the frames of threads.
+        better.frames.clone_from(&self.frames);
+        Some(better)
     }
 
     /// The functions that the entry may run, by number.
@@ -473,7 +506,7 @@ impl Specialised {
                 Err(panic) => return Some(Wide::Refused(format!("a bug: {}", panic_text(panic.as_ref())))),
             };
             rests |= assembly.rests;
-            goes_alone |= assembly.goes_alone;
+            goes_alone |= assembly.goes_alone || tier == Tier::Lean && handloom_lower::may_unroll(func);
             // SAFETY: the bytes are a function of the contract, which the tables describe; it does not use a pool.
             let placed = unsafe { Code::place(&assembly.bytes, 64, assembly.tables, Vec::new()) };
             match placed {

@@ -21,9 +21,12 @@ mod runs;
 pub mod simplify;
 pub mod split;
 pub mod sroa;
+mod unroll;
 mod values;
 
 use handloom_ir::simt::*;
+
+pub use unroll::may_unroll;
 
 use crate::graph::order_blocks;
 use crate::yields;
@@ -33,6 +36,8 @@ use crate::yields;
 pub struct Strengths {
     /// Several warps go side by side through straight code: stores under a predicate, and branches that all threads take alike, are worth more than short blocks in which lanes part.
     pub side_by_side: bool,
+    /// Long code is worth its time: loops around barriers are written out where constants count their turns.
+    pub unrolls: bool,
 }
 
 /// Optimises functions for launches of one shape: an entry, the first of `roots`, and what it calls, other `roots` by pointers. Functions that
@@ -77,6 +82,12 @@ pub fn optimise_function(f: &mut Function, shape: &LaunchShape, strengths: Stren
         }
     });
     if again {
+        step("split_ranges", f, split::split_ranges);
+        step("simplify", f, simplify::simplify);
+        jumps::tidy(f);
+    }
+    while strengths.unrolls && unroll::unroll(f) {
+        jumps::tidy(f);
         step("split_ranges", f, split::split_ranges);
         step("simplify", f, simplify::simplify);
         jumps::tidy(f);

@@ -20,7 +20,7 @@ fn specialised_for(m: &CheckedModule, strengths: Strengths) -> String {
 
 /// For code that several warps go through side by side.
 fn side_by_side(code: Code) -> String {
-    specialised_for(&entry(code), Strengths { side_by_side: true })
+    specialised_for(&entry(code), Strengths { side_by_side: true, ..Strengths::default() })
 }
 
 fn entry_text(code: Code) -> String {

@@ -334,7 +334,7 @@ fn passes_change_nothing() {
         let shape = LaunchShape { ntid: [8, 6, 6], small_grid: seed % 2 == 0 };
         let funcs = std::mem::take(&mut after.funcs);
         let mut funcs = roots.iter().copied().zip(funcs).collect();
-        let strengths = Strengths { side_by_side: seed % 3 != 0 };
+        let strengths = Strengths { side_by_side: seed % 3 != 0, unrolls: seed % 2 == 0 };
         handloom_lower::passes::optimise(&mut funcs, &roots, &shape, strengths);
         after.funcs = funcs.values().cloned().collect();
         let (a, b) = (eval::run(&before, FuncId(0), 2000), eval::run(&after, FuncId(0), 4000));
