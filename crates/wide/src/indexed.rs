@@ -39,7 +39,7 @@ impl Finder<'_> {
         let mut n_accesses: FastMap<usize, u32> = FastMap::default();
         for (b, block) in f.blocks.iter().enumerate() {
             let insts = &block.insts[..];
-            if !insts.iter().any(|i| may_be_indexed(i)) {
+            if !insts.iter().any(may_be_indexed) {
                 continue;
             }
             made.clear();
