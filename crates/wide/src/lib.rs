@@ -5,7 +5,7 @@
 //! Cranelift, and how memory becomes executable.
 //!
 //! How to read it: [`asm`] writes instructions (for AVX2 in those that it has), `listing` their text; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
-//! operands; `table` says which instruction is which op; `ops`, `integer`, `fields`, `half`, `convert`, `small`, `clamped`, `approx`, `video`, `video_simd` and `scalar` do value ops, `access`, `memory`, `tuples`, `together`, `scattered`, `neighbours`, `moves`, `quads`, `joint` and `atomic` loads and stores,
+//! operands; `table` says which instruction is which op; `ops`, `integer`, `fields`, `half`, `convert`, `small`, `clamped`, `approx`, `video`, `video_simd` and `scalar` do value ops, `access`, `memory`, `tuples`, `together`, `scattered`, `neighbours`, `rows_of_block`, `moves`, `quads`, `joint` and `atomic` loads and stores,
 //! `interleaved` lays arrays of threads out element by element, `uses` counts readers, `bands` loads what many lanes share, `addresses` is what is left of accesses that the head decided about; `warp` is what lanes do together, `routine` what the runtime does, `keep` and `calls` what calls of it keep, `once` code that a function has once;
 //! `flow` is how lanes come and go, `awaited` what they find where they waited, `turns` how warps and CTAs follow each other, `gang` how several warps go side by side, `head` what is done once a CTA, `rising` what goes up in loops; [`compile()`] is the walk.
 //!
@@ -57,6 +57,7 @@ mod pointers;
 mod quads;
 mod rising;
 mod routine;
+mod rows_of_block;
 mod scalar;
 mod scattered;
 mod small;

@@ -58,6 +58,7 @@ impl Emit<'_> {
             self.one_by_numbers(inst, &n, [done, anywhere]);
         }
         self.a.bind_if_wanted(anywhere);
+        self.rows_by_numbers(inst, x, (indexed, n.of), done);
         self.offsets(&n);
         self.at_lanes(inst, &Access { short: true, ..*x }, 2);
         self.a.jump(Code::Jmp_rel32_64, done);

@@ -103,6 +103,7 @@ impl Emit<'_> {
             self.a.bind(apart);
             if !by_whole_warps {
                 self.at_one_place(inst, x, found, done);
+                self.by_rows(inst, x, done);
             }
         }
         if x.limits != Limits::Safe {
