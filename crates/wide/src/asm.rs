@@ -373,30 +373,24 @@ impl Asm {
 
     fn instruction(&self, form: Form, o: &Ops) -> Result<Instruction, IcedError> {
         let (code, out, a, n) = (o.code, o.out.reg, o.a, o.n);
-        let made = match o.rm {
-            Rm::Reg(r) => match form {
-                Form::Two => Instruction::with2(code, out, r),
-                Form::TwoNumber => Instruction::with3(code, out, r, n),
-                Form::TwoSigned => Instruction::with3(code, out, r, n.cast_signed()),
-                Form::Three => Instruction::with3(code, out, a, r),
-                Form::ThreeNumber => Instruction::with4(code, out, a, r, n),
-                Form::Number => Instruction::with2(code, r, n),
-                Form::Signed => Instruction::with2(code, r, n.cast_signed()),
-                Form::Store => Instruction::with2(code, r, out),
-            },
-            Rm::Mem(m) => {
-                let m = self.memory(m);
+        // The encoder has a function for each kind of operand.
+        macro_rules! with {
+            ($rm:expr) => {
                 match form {
-                    Form::Two => Instruction::with2(code, out, m),
-                    Form::TwoNumber => Instruction::with3(code, out, m, n),
-                    Form::TwoSigned => Instruction::with3(code, out, m, n.cast_signed()),
-                    Form::Three => Instruction::with3(code, out, a, m),
-                    Form::ThreeNumber => Instruction::with4(code, out, a, m, n),
-                    Form::Number => Instruction::with2(code, m, n),
-                    Form::Signed => Instruction::with2(code, m, n.cast_signed()),
-                    Form::Store => Instruction::with2(code, m, out),
+                    Form::Two => Instruction::with2(code, out, $rm),
+                    Form::TwoNumber => Instruction::with3(code, out, $rm, n),
+                    Form::TwoSigned => Instruction::with3(code, out, $rm, n.cast_signed()),
+                    Form::Three => Instruction::with3(code, out, a, $rm),
+                    Form::ThreeNumber => Instruction::with4(code, out, a, $rm, n),
+                    Form::Number => Instruction::with2(code, $rm, n),
+                    Form::Signed => Instruction::with2(code, $rm, n.cast_signed()),
+                    Form::Store => Instruction::with2(code, $rm, out),
                 }
-            }
+            };
+        }
+        let made = match o.rm {
+            Rm::Reg(r) => with!(r),
+            Rm::Mem(m) => with!(self.memory(m)),
         };
         made.map(|i| rounded(masked(i, o.out), o.round))
     }

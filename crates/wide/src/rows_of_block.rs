@@ -105,7 +105,7 @@ impl Emit<'_> {
     fn first_of_row_to(&mut self, to: Register, of: &[Register], lane: usize) {
         let of_part = 32 / of.len();
         let mut from = of[lane / of_part];
-        if lane % of_part != 0 {
+        if !lane.is_multiple_of(of_part) {
             self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(zmm(5)), from, 1);
             from = zmm(5);
         }

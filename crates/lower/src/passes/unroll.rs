@@ -1,7 +1,8 @@
 //! Loops around barriers whose turns constants count: each turn becomes code of its own.
 //!
 //! In `for (s = blockDim.x / 2; s > 0; s >>= 1)` distances and bounds are constants then, as if the turns had been written out: it is known which warps have
-//! nothing to do, and at which distances accesses lie.
+//! nothing to do, and at which distances accesses lie. Where what is known goes up or down by the same each time, as the tiles of a product do, nothing is gained by that: a loop
+//! keeps its sums in registers.
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::num::eval;
@@ -132,10 +133,21 @@ impl<'a> Body<'a> {
             let is_last = self.turn(&mut behind)?;
             turns.push(Turn { start: std::mem::replace(&mut start, behind.clone()), behind });
             if is_last {
-                return Some(turns);
+                return self.is_uneven(&turns).then_some(turns);
             }
         }
         None
+    }
+
+    /// Whether a number that is known does not go up or down by the same from turn to turn.
+    fn is_uneven(&self, turns: &[Turn]) -> bool {
+        let [first, second, third, ..] = turns else { return false };
+        let step = |r: &Reg, a: &Turn, b: &Turn| Some(b.behind.get(r)?.wrapping_sub(*a.behind.get(r)?));
+        let mut numbers = third.behind.keys().filter(|r| self.f.regs[r.idx()] != Ty::P);
+        numbers.any(|r| match (step(r, first, second), step(r, second, third)) {
+            (Some(a), Some(b)) => a & self.f.regs[r.idx()].mask() != b & self.f.regs[r.idx()].mask(),
+            _ => false,
+        })
     }
 
     /// The constant that a register holds behind a block in front of the loop, if it is one.
