@@ -19,11 +19,13 @@ const ROWS: [Register; 4] = [RCX, RSI, RDI, R11];
 impl Emit<'_> {
     /// How many rows a warp has, of an access that there is code for.
     fn rows_of_warp(&self, inst: &Inst, x: &Access) -> Option<usize> {
-        let fits = x.class.count == 1 && self.a.has_wide_vectors() && !self.is_of_bundle(inst.dst.first());
+        let fits = x.class.count == 1 && !self.is_of_bundle(inst.dst.first());
+        let is_wide = self.a.has_wide_vectors();
+        // Without wide vectors, rows of short elements take as long as lanes by themselves.
+        let has_halves = is_wide && (n_parts(x.ty) == 4 || x.class.bits == 32 || x.class.kind == Kind::Load);
         match self.plan.options.shape.ntid[0] % 32 {
-            16 if fits => Some(2),
-            // Rows are halves of vectors of 32 bits.
-            8 | 24 if fits && (n_parts(x.ty) == 4 || x.class.bits == 32 || x.class.kind == Kind::Load) => Some(4),
+            16 if fits && (is_wide || x.class.bits >= 32) => Some(2),
+            8 | 24 if fits && has_halves => Some(4),
             _ => None,
         }
     }
