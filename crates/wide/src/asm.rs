@@ -62,9 +62,7 @@ pub struct Asm {
     constants: Vec<[u8; 64]>,
     known: FastMap<[u8; 64], Const>,
     tables: Vec<(Label, Vec<Label>)>,
-    /// Jumps and calls that were encoded, with their bytes before the distance: they differ in nothing else.
-    jumps: Vec<(Code, Vec<u8>)>,
-    /// Other instructions that were encoded.
+    /// Instructions that were encoded.
     encodings: Encodings,
     /// Where the last jump without a condition begins, and where it goes.
     last_jump: Option<(usize, Label)>,
@@ -105,7 +103,6 @@ impl Asm {
             constants: Vec::new(),
             known: FastMap::default(),
             tables: Vec::new(),
-            jumps: Vec::new(),
             encodings: Encodings::take(),
             last_jump: None,
             last_bound: 0,
@@ -334,9 +331,14 @@ impl Asm {
             }
         }
         if let Some(to) = mem.and_then(Mem::target) {
-            let at = start + self.encoder.get_constant_offsets().displacement_offset();
-            self.fixups.push(Fixup { at, end: self.len, to });
+            self.fixups.push(Fixup { at: start + self.distance_offset(), end: self.len, to });
         }
+    }
+
+    /// Where the displacement of the last instruction that was encoded begins in it, or the distance of a jump.
+    fn distance_offset(&self) -> usize {
+        let offsets = self.encoder.get_constant_offsets();
+        if offsets.has_displacement() { offsets.displacement_offset() } else { offsets.immediate_offset() }
     }
 
     /// An instruction of the host with these operands.
@@ -364,15 +366,19 @@ impl Asm {
             let code = self.encoder.take_buffer();
             let (mut bytes, made) = ([0; 16], &code[start..]);
             bytes[..made.len()].copy_from_slice(made);
-            let offsets = self.encoder.get_constant_offsets();
-            let made = Bytes { bytes, len: made.len() as u8, at: offsets.displacement_offset() as u8 };
-            self.encodings.add(key, (displacement, offsets.displacement_size()), made, writes);
+            let made = Bytes { bytes, len: made.len() as u8, at: self.distance_offset() as u8 };
+            let size = self.encoder.get_constant_offsets().displacement_size();
+            self.encodings.add(key, (displacement, size), made, writes);
             self.encoder.set_buffer(code);
         }
     }
 
     fn instruction(&self, form: Form, o: &Ops) -> Result<Instruction, IcedError> {
         let (code, out, a, n) = (o.code, o.out.reg, o.a, o.n);
+        if form == Form::Jump {
+            // It goes nowhere yet.
+            return Instruction::with_branch(code, self.len as u64);
+        }
         // The encoder has a function for each kind of operand.
         macro_rules! with {
             ($rm:expr) => {
@@ -384,7 +390,7 @@ impl Asm {
                     Form::ThreeNumber => Instruction::with4(code, out, a, $rm, n),
                     Form::Number => Instruction::with2(code, $rm, n),
                     Form::Signed => Instruction::with2(code, $rm, n.cast_signed()),
-                    Form::Store => Instruction::with2(code, $rm, out),
+                    Form::Store | Form::Jump => Instruction::with2(code, $rm, out),
                 }
             };
         }
@@ -534,36 +540,7 @@ impl Asm {
             self.last_jump = Some((self.len, to));
         }
         self.wanted[to.0] = true;
-        match self.jumps.iter().position(|j| j.0 == code) {
-            Some(known) if self.text.is_none() => {
-                if code == Code::Call_rel32_64 {
-                    self.note_written(Writes::ALL);
-                }
-                let mut bytes = self.encoder.take_buffer();
-                bytes.extend_from_slice(&self.jumps[known].1);
-                bytes.extend_from_slice(&[0; 4]);
-                self.len = bytes.len();
-                self.encoder.set_buffer(bytes);
-            }
-            _ => self.encode_jump(code, to),
-        }
-        self.fixups.push(Fixup { at: self.len - 4, end: self.len, to: Target::Label(to) });
-    }
-
-    /// A jump to nowhere yet, whose bytes are remembered.
-    fn encode_jump(&mut self, code: Code, to: Label) {
-        let start = self.len;
-        let made = Instruction::with_branch(code, start as u64);
-        // A jump has no memory operand; the text says where it goes.
-        self.put(made, self.text.is_some().then(|| Mem::label(to)));
-        if self.text.is_some() {
-            self.fixups.pop();
-        }
-        let bytes = self.encoder.take_buffer();
-        if self.error.is_none() && self.text.is_none() {
-            self.jumps.push((code, bytes[start..self.len - 4].to_vec()));
-        }
-        self.encoder.set_buffer(bytes);
+        self.encode(Form::Jump, Ops::new(code, Register::None, Register::None, Mem::label(to), 0));
     }
 
     /// The bytes: code, then constants, then tables. They may lie anywhere at a multiple of 64.

@@ -94,12 +94,20 @@ impl Emit<'_> {
     }
 
     /// An address by its number in a register, in `rax`.
-    fn address_of(&mut self, number: Register, indexed: &Indexed) {
+    pub(crate) fn address_of(&mut self, number: Register, indexed: &Indexed) {
         self.a.op2(Code::Mov_r64_rm64, RAX, number);
         if indexed.shift > 0 {
             self.a.imm8(Code::Shl_rm64_imm8, RAX, indexed.shift);
         }
         self.a.op2(Code::Add_r64_rm64, RAX, R11);
+    }
+
+    /// Goes to `x.cold` if the last of so many lanes more, whose index goes up by 1 each from that in a register on, may have an index that wraps. Uses `rax` and `r8`.
+    pub(crate) fn unless_wraps(&mut self, x: &Access, first: Register, more: i32, indexed: &Indexed) {
+        self.a.op2(Code::Lea_r64_m, RAX, Mem::at(first, more));
+        self.widen_index(R8, RAX, indexed);
+        self.a.op2(Code::Cmp_r64_rm64, R8, RAX);
+        self.a.jump(Code::Jne_rel32_64, x.cold);
     }
 
     /// Does an access of neighbours and goes to the first label, or to the second one.
@@ -116,11 +124,7 @@ impl Emit<'_> {
             s.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(5), zmm(4), c);
             zmm(5)
         });
-        // An index that may wrap goes on elsewhere.
-        self.a.op2(Code::Lea_r64_m, RAX, Mem::at(RSI, 31));
-        self.widen_index(R8, RAX, n.indexed);
-        self.a.op2(Code::Cmp_r64_rm64, R8, RAX);
-        self.a.jump(Code::Jne_rel32_64, x.cold);
+        self.unless_wraps(x, RSI, 31, n.indexed);
         self.address_of(RDX, n.indexed);
         self.fetch_ahead(x);
         self.limits(x);

@@ -9,9 +9,9 @@ use crate::access::{Access, Indexed, Limits};
 use crate::alloc::n_parts;
 use crate::asm::{Label, Mem};
 use crate::emit::*;
-use crate::values::load_code;
+use crate::values::{by_width, load_code};
 
-use Register::{R8, R11, RDI};
+use Register::{R11, RDI};
 
 /// Where the rows begin.
 const ROWS: [Register; 4] = [RCX, RSI, RDI, R11];
@@ -64,15 +64,9 @@ impl Emit<'_> {
         for (k, at) in ROWS.into_iter().enumerate().take(n) {
             self.first_of_row_to(RDX, &of, k * 32 / n);
             self.widen_index(RDX, RDX, indexed);
-            self.a.op2(Code::Lea_r64_m, RAX, Mem::at(RDX, 32 / n as i32 - 1));
-            self.widen_index(R8, RAX, indexed);
-            self.a.op2(Code::Cmp_r64_rm64, R8, RAX);
-            self.a.jump(Code::Jne_rel32_64, x.cold);
-            if indexed.shift > 0 {
-                self.a.imm8(Code::Shl_rm64_imm8, RDX, indexed.shift);
-            }
-            self.a.op2(Code::Add_r64_rm64, RDX, R11);
-            self.a.op2(Code::Mov_r64_rm64, at, RDX);
+            self.unless_wraps(x, RDX, 32 / n as i32 - 1, indexed);
+            self.address_of(RDX, indexed);
+            self.a.op2(Code::Mov_r64_rm64, at, RAX);
         }
         self.rows(inst, x, n);
         self.a.jump(Code::Jmp_rel32_64, done);
@@ -86,10 +80,8 @@ impl Emit<'_> {
             self.a.jump(Code::Jne_rel32_64, apart);
         }
         let (of_row, of_part) = (32 / n, 32 / n_parts(ty));
-        let (add, permute) = match ty {
-            Ty::B32 => (Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpermd_zmm_k1z_zmm_zmmm512b32),
-            _ => (Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64, Code::EVEX_Vpermq_zmm_k1z_zmm_zmmm512b64),
-        };
+        let add = by_width(ty, Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64);
+        let permute = by_width(ty, Code::EVEX_Vpermd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpermq_zmm_k1z_zmm_zmmm512b64);
         self.unless_equal(x, ty, of, apart, |s, q| {
             // The first lanes of the rows of a part are all of one part.
             let first = |l: usize| (q * of_part + l) / of_row * of_row;

@@ -92,7 +92,8 @@ pub(crate) fn canonical(op: &mut Pure, src: &mut [Val]) {
     }
 }
 
-fn constant(op: Pure, src: &[Val]) -> Option<Val> {
+/// The result of an op with one, if all of its sources are constants.
+pub(super) fn constant(op: Pure, src: &[Val]) -> Option<Val> {
     let mut bits = [0u64; 9];
     for (b, v) in bits.iter_mut().zip(src) {
         let Val::Imm(i, _) = v else { return None };

@@ -82,15 +82,11 @@ pub fn optimise_function(f: &mut Function, shape: &LaunchShape, strengths: Stren
         }
     });
     if again {
-        step("split_ranges", f, split::split_ranges);
-        step("simplify", f, simplify::simplify);
-        jumps::tidy(f);
+        find_values(f);
     }
     while strengths.unrolls && unroll::unroll(f) {
         jumps::tidy(f);
-        step("split_ranges", f, split::split_ranges);
-        step("simplify", f, simplify::simplify);
-        jumps::tidy(f);
+        find_values(f);
     }
     step("remove_dead", f, dce::remove_dead);
     step("hoist", f, licm::hoist);
@@ -105,6 +101,13 @@ pub fn optimise_function(f: &mut Function, shape: &LaunchShape, strengths: Stren
     });
     step("yields", f, yields::insert);
     step("renumber", f, dce::renumber);
+}
+
+/// What passes that changed blocks leave to do.
+fn find_values(f: &mut Function) {
+    step("split_ranges", f, split::split_ranges);
+    step("simplify", f, simplify::simplify);
+    jumps::tidy(f);
 }
 
 /// Joins products of a whole warp where none needs a result of another, or where each adds to the sums of the one before. Returns whether there were any.

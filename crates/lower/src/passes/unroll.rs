@@ -5,11 +5,10 @@
 //! keeps its sums in registers.
 
 use handloom_diag::hash::FastMap;
-use handloom_ir::num::eval;
 use handloom_ir::simt::*;
 use handloom_ir::types::Ty;
-use smallvec::SmallVec;
 
+use super::fold::constant;
 use super::values::{Values, definitions, for_each_source};
 use crate::graph::{Dominators, Edges, Loop, Loops};
 
@@ -175,10 +174,10 @@ impl<'a> Body<'a> {
         for b in &self.spine {
             let block = &self.f.blocks[*b];
             for (i, inst) in block.insts.iter().enumerate() {
-                for (k, d) in inst.dst.iter().enumerate() {
-                    let result = if self.once.get(d) == Some(&(*b, i)) { result(inst, k, known) } else { None };
-                    match result {
-                        Some(x) => _ = known.insert(*d, x & self.f.regs[d.idx()].mask()),
+                let result = self.result(inst, known);
+                for d in &inst.dst {
+                    match result.filter(|_| self.once.get(d) == Some(&(*b, i))) {
+                        Some(x) => _ = known.insert(*d, x),
                         None => _ = known.remove(d),
                     }
                 }
@@ -194,6 +193,14 @@ impl<'a> Body<'a> {
             }
         }
         stays.then_some(false)
+    }
+
+    /// The only result of an instruction, if that is known.
+    fn result(&self, inst: &Inst, known: &Known) -> Option<u64> {
+        let Op::Pure(op) = inst.op else { return None };
+        let source = |v: &Val| held(*v, known).map_or(*v, |x| Val::Imm(x, self.f.ty(*v)));
+        let sources: Vals = inst.src.iter().map(source).collect();
+        held(constant(op, &sources)?, known)
     }
 
     /// Registers that nobody reads outside of the turn that writes them.
@@ -268,14 +275,4 @@ fn held(v: Val, known: &Known) -> Option<u64> {
         Val::Imm(x, _) => Some(x),
         Val::Reg(r) => known.get(&r).copied(),
     }
-}
-
-/// A result of an instruction whose sources are known.
-fn result(inst: &Inst, k: usize, known: &Known) -> Option<u64> {
-    let Op::Pure(op) = inst.op else { return None };
-    if inst.guarded || k > 1 {
-        return None;
-    }
-    let sources: Option<SmallVec<[u64; 4]>> = inst.src.iter().map(|v| held(*v, known)).collect();
-    Some(eval(op, &sources?)[k])
 }

@@ -18,11 +18,11 @@ impl Key {
         let (rm, index, more) = match o.rm {
             Rm::Reg(r) => (r, Register::None, 0),
             Rm::Mem(m) => {
-                let (base, kind) = match m.base {
-                    Base::Reg(r) => (r, 1),
-                    Base::Const(_) | Base::Label(_) => (Register::RIP, 1),
+                let base = match m.base {
+                    Base::Reg(r) => r,
+                    Base::Const(_) | Base::Label(_) => Register::RIP,
                 };
-                (base, m.index, kind | u64::from(m.scale) << 1 | u64::from(m.spread) << 5)
+                (base, m.index, 1 | u64::from(m.scale) << 1 | u64::from(m.spread) << 5)
             }
         };
         let (code, rounds, form) = (o.code as u64, o.round as u64, form as u64);
@@ -52,7 +52,7 @@ pub(super) struct Bytes {
     /// The bytes, and more.
     pub(super) bytes: [u8; 16],
     pub(super) len: u8,
-    /// Where the displacement begins, if it has one.
+    /// Where the displacement begins, or the distance of a jump, if it has one.
     pub(super) at: u8,
 }
 

@@ -168,6 +168,8 @@ pub(super) enum Form {
     Signed,
     /// `rm, out`, where `out` is read.
     Store,
+    /// A jump or call to the label of `rm`.
+    Jump,
 }
 
 /// What an instruction writes, as far as somebody asks later.
