@@ -33,6 +33,7 @@ fn options(host: Host, threads: u32) -> Options {
         cluster: false,
         masked: true,
         gangs: false,
+        flips: false,
         speculate: false,
         host,
     }

@@ -34,6 +34,8 @@ pub struct Options {
     pub gangs: bool,
     /// The machine that runs it.
     pub host: Host,
+    /// Shapes may be flipped, which only wide code knows what to do with.
+    pub flips: bool,
     /// Affine values may rest on run-time tests; a failed one gives [`crate::abi::Reason::Deopt`].
     pub speculate: bool,
     /// An audit is told what threads do: what it is told of goes through routines and leaves the code, in the order of the function as it was lowered.

@@ -14,6 +14,7 @@ use crate::analysis::cfg::{Cfg, Set};
 use crate::analysis::classes::{Facts, analyse_with};
 use crate::analysis::live::Live;
 use crate::analysis::n_definitions;
+use crate::analysis::shape::May;
 use crate::analysis::variables::{Trace, Variable, traces_of_addresses};
 use crate::nans::loose;
 use crate::options::Options;
@@ -106,7 +107,8 @@ impl Plan {
             def_count = n_definitions(&f);
         }
         let (shape, stride) = (&options.shape, options.local_stride);
-        let facts = analyse_with(&f, (cfg, live), shape, stride, options.speculate, tested, is_short);
+        let may = May { test: options.speculate, flip: options.flips };
+        let facts = analyse_with(&f, (cfg, live), shape, stride, may, tested, is_short);
         Plan {
             frame: Frame::of(&f),
             origins: origins(&f, &def_count),

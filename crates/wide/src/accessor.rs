@@ -36,7 +36,7 @@ impl Emit<'_> {
             && x.class.order == Order::Weak
             && self.members.is_empty()
             && !self.in_head
-            && self.shape(x.class.address).is_none()
+            && !self.is_known(x)
             && self.index_of(x).is_none_or(|i| i.shape(self.plan).is_none())
             && self.results_vary(inst);
         let is_in_loop = self.plan.facts.cfg.loop_of[self.at.0].is_some();
@@ -125,7 +125,7 @@ impl Emit<'_> {
             } else {
                 self.a.number(R11, 0);
             }
-            if kind.bits >= 32 && !kind.short {
+            if kind.bits >= 32 {
                 self.neighbours(&x, kind.is_store);
             }
             let ty = x.ty;
@@ -191,9 +191,13 @@ impl Emit<'_> {
     /// Does an access whose lanes are neighbours as vectors, and returns; else it goes on.
     fn neighbours(&mut self, x: &Access, is_store: bool) {
         let apart = self.a.label();
-        self.a.imm(Code::Test_rm32_imm32, EDX, 1);
-        self.a.jump(Code::Je_rel32_64, apart);
-        self.a.op2(Code::EVEX_Vmovq_rm64_xmm, R8, xmm(zmm(0)));
+        self.a.op2(Code::Tzcnt_r32_rm32, ECX, EDX);
+        self.address_of_row(x);
+        self.a.imm8(Code::Shl_rm32_imm8, ECX, x.class.bytes().trailing_zeros());
+        self.a.op2(Code::Sub_r64_rm64, R8, RCX);
+        if x.short {
+            self.in_front_too(R8);
+        }
         self.follow(x, R8, apart);
         self.a.op2(Code::Add_r64_rm64, R8, R11);
         for q in 0..n_parts(x.ty) {
@@ -207,11 +211,8 @@ impl Emit<'_> {
         self.a.bind(apart);
     }
 
-    /// Stores elements of 8 or 16 bits, which lie in the row in `rdi`, lane by lane in ascending order.
-    fn store_small_of_row(&mut self, x: &Access) {
-        let again = self.a.label();
-        self.a.bind(again);
-        self.a.op2(Code::Tzcnt_r32_rm32, ECX, EDX);
+    /// The address of the lane in `ecx`, in `r8`: that of the row in `rsi`, with `r10` added.
+    fn address_of_row(&mut self, x: &Access) {
         if x.short {
             self.load32(R8D, Mem::indexed(RSI, RCX, 4, 0));
             self.a.op2(Code::Add_r32_rm32, R8D, Register::R10D);
@@ -219,6 +220,14 @@ impl Emit<'_> {
             self.load64(R8, Mem::indexed(RSI, RCX, 8, 0));
             self.a.op2(Code::Add_r64_rm64, R8, R10);
         }
+    }
+
+    /// Stores elements of 8 or 16 bits, which lie in the row in `rdi`, lane by lane in ascending order.
+    fn store_small_of_row(&mut self, x: &Access) {
+        let again = self.a.label();
+        self.a.bind(again);
+        self.a.op2(Code::Tzcnt_r32_rm32, ECX, EDX);
+        self.address_of_row(x);
         self.load32(EAX, Mem::indexed(RDI, RCX, 4, 0));
         self.store_element(x, Mem::indexed(R8, R11, 1, 0), RAX);
         self.a.op2(Code::VEX_Blsr_r32_rm32, EDX, EDX);

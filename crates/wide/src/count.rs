@@ -178,7 +178,7 @@ impl Emit<'_> {
         }
         let x = self.counted_access(inst, touch);
         let residue = Counts::ACCESS.cast_signed() - 1;
-        self.lane_address(&x, 0);
+        self.lane_address(&x, shape.first_lane(0));
         self.in_heap(touch, rest);
         if has_two {
             self.a.op2(Code::Mov_r64_rm64, R11, RAX);
@@ -204,7 +204,7 @@ impl Emit<'_> {
         if is_part && !has_two {
             self.a.jump(Code::Jmp_rel32_64, done);
             self.a.bind(some);
-            self.lane_address(&x, 0);
+            self.lane_address(&x, shape.first_lane(0));
             self.in_heap(touch, rest);
             self.a.imm(Code::And_rm32_imm32, EAX, residue);
             self.a.op2(Code::Mov_r32_rm32, Register::R9D, EAX);

@@ -26,7 +26,7 @@ use handloom_ir::types::{Cmp, Int, Sreg, StateSpace, Ty};
 use handloom_plan::Plan;
 use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::classes::Class;
-use handloom_plan::analysis::shape;
+use handloom_plan::analysis::shape::{self, May};
 use iced_x86::Register;
 use smallvec::SmallVec;
 
@@ -268,7 +268,8 @@ impl Head {
                 && inst.dst.iter().all(|d| matches!(plan.facts.class[d.idx()], Class::Affine(_)))
             {
                 let args: SmallVec<[_; 3]> = inst.src.iter().map(|v| plan.facts.arg(*v)).collect();
-                if let Some((k, signed)) = shape::pure(op, &args, true).and_then(|r| r.check) {
+                if let Some((k, signed)) = shape::pure(op, &args, May { test: true, flip: true }).and_then(|r| r.check)
+                {
                     head.checks.push((inst.src[k], signed));
                 }
             }
@@ -585,7 +586,9 @@ impl Head {
         let Op::Pure(Pure::ICmp(cmp, Int { ty: Ty::B32, .. })) = inst.op else { return None };
         let a = reg(inst.src[0])?;
         let rises = self.even_step(a).is_some_and(|n| n > 0);
-        let is_same = reg(inst.src[1]).is_none_or(|r| self.same[r.idx()].is_some());
+        // One number, in all warps and all lanes.
+        let is_one = plan.facts.arg(inst.src[1]).shape.is_some_and(|s| s.is_uniform());
+        let is_same = is_one && reg(inst.src[1]).is_none_or(|r| self.same[r.idx()].is_some());
         let one_group = plan.facts.arg(inst.src[0]).shape.is_some_and(|s| s.groups() == 1);
         if !rises || !is_same || !one_group || !before.iter().all(|i| self.is_nothing(i)) {
             return None;

@@ -11,6 +11,7 @@ use crate::alloc::n_parts;
 use crate::asm::Mem;
 use crate::bands::{is_banded, is_half_banded};
 use crate::emit::*;
+use crate::strided::is_close;
 use crate::tuples::lanes_of_runs;
 use crate::values::is_wide;
 
@@ -81,13 +82,18 @@ impl Emit<'_> {
                 Form::Parts => is_load || self.a.has_wide_vectors(),
                 Form::Halves => true,
                 Form::Bands | Form::HalfBands => is_load,
+                Form::Strided(shape) => class.bits >= 32 && is_close(&shape, class.bytes(), is_load),
                 _ => false,
             }
     }
 
-    /// An access of some lanes that lie by parts or halves of parts, with its own tests: of each run as a whole. One of which no lane takes part goes where another one goes: so its tests pass, and
+    /// An access of some lanes that lie by parts or halves of parts, or closely, with its own tests: of each run as a whole. One of which no lane takes part goes where another one goes: so its tests pass, and
     /// nobody wants what is read there.
     pub(crate) fn of_some(&mut self, inst: &Inst, x: &Access, form: Form) {
+        if let Form::Strided(shape) = form {
+            self.strided(inst, x, &shape);
+            return;
+        }
         let n_parts = n_parts(x.ty);
         let is_by_halves = matches!(form, Form::Halves | Form::HalfBands);
         let runs = if is_by_halves { 2 * n_parts } else { n_parts };
@@ -202,6 +208,7 @@ impl Emit<'_> {
 fn follows(s: &Shape, bytes: i64, n: usize) -> bool {
     // Those of a piece do.
     s.stride == bytes
+        && !s.is_flipped()
         && (0..32).step_by(s.piece_len()).all(|l| {
             let first = l / n * n;
             s.group_of(l) == s.group_of(first) && s.delta(l) - s.delta(first) == bytes * (l - first) as i64

@@ -295,9 +295,9 @@ impl Emit<'_> {
         }
     }
 
-    /// Whether something is known of how the lanes of an address differ.
-    fn is_known(&self, x: &Access) -> bool {
-        self.shape(x.class.address).is_some()
+    /// Whether something is known of how the lanes of an address differ that says more than a look at them.
+    pub(crate) fn is_known(&self, x: &Access) -> bool {
+        self.shape(x.class.address).is_some_and(|s| !s.is_flipped() || self.a.has_wide_vectors())
     }
 
     /// Whether generic addresses that are not in the heap may be those of objects in local memory, as functions get them: each lane's lie in its own.

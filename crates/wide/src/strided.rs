@@ -108,6 +108,16 @@ fn is_apart(shape: &Shape, size: i64, n_parts: usize) -> bool {
         && !(0..32).step_by(n).all(is_one_row)
 }
 
+/// Whether elements of 32 or 64 bits that lie apart lie within one chunk for each part, of a store each at a place of its own: which of some lanes is the last one is not known.
+pub(crate) fn is_close(shape: &Shape, bytes: i64, is_load: bool) -> bool {
+    let n = (64 / bytes) as usize;
+    (0..32).step_by(n).all(|first| {
+        let mut d: Vec<i64> = (first..first + n).map(|l| shape.delta(l)).collect();
+        d.sort_unstable();
+        d[n - 1] - d[0] + bytes <= 64 && (is_load || d.windows(2).all(|w| w[0] < w[1]))
+    })
+}
+
 impl Emit<'_> {
     /// Whether an access whose lanes lie as a shape says is done so where all lanes do it.
     pub(crate) fn lies_apart(&self, class: &AccessClass, shape: &Shape, ty: Ty) -> bool {
@@ -206,10 +216,14 @@ impl Emit<'_> {
                 self.arrange(x.ty, &lanes, from)
             }
             let some = (0..).zip(&lanes).fold(0, |m, (i, l)| m | u64::from(l.is_some()) << i);
-            let mask = if lanes.iter().all(Option::is_some) { ALL } else { K6 };
+            let mut mask = if lanes.iter().all(Option::is_some) { ALL } else { K6 };
             if mask != ALL {
                 self.a.number(RAX, some);
                 self.a.op2(Code::VEX_Kmovq_kr_r64, K6, RAX);
+            }
+            if self.is_of_part(x) {
+                self.arrange_mask(x, q, &lanes, mask);
+                mask = K6;
             }
             let code = match layout.size {
                 1 => Code::EVEX_Vmovdqu8_zmmm512_k1z_zmm,
@@ -225,6 +239,24 @@ impl Emit<'_> {
         let order: Vec<u64> = lanes.iter().map(|l| l.unwrap_or(0) as u64).collect();
         self.order(ty, &order, zmm(5));
         self.a.op3(permutation(ty), zmm(5), zmm(5), from);
+    }
+
+    /// In `k6` the elements of 32 or 64 bits, of those in a mask, whose lanes take part. Uses vectors 3 and 6.
+    fn arrange_mask(&mut self, x: &Access, q: usize, lanes: &[Option<usize>], of: Register) {
+        let (ones, ty) = (zmm(3), x.ty);
+        self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, ones, ones, ones);
+        let fill = by_width(
+            ty,
+            Code::EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8,
+            Code::EVEX_Vpternlogq_zmm_k1z_zmm_zmmm512b64_imm8,
+        );
+        let taking = self.lanes_mask(x.lanes, ty, q);
+        self.a.op3i(fill, Out::masked(ones, taking), ones, ones, 0xff);
+        let order: Vec<u64> = lanes.iter().map(|l| l.unwrap_or(0) as u64).collect();
+        self.order(ty, &order, zmm(6));
+        self.a.op3(permutation(ty), ones, zmm(6), ones);
+        let test = by_width(ty, Code::EVEX_Vptestmd_kr_k1_zmm_zmmm512b32, Code::EVEX_Vptestmq_kr_k1_zmm_zmmm512b64);
+        self.a.op3(test, Out::masked(K6, of), ones, ones);
     }
 
     /// Elements of 8 or 16 bits to where their lanes stand, in vector 5: the first one of each word, then the others of it. Uses vectors 3 and 6.

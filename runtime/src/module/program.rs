@@ -526,6 +526,7 @@ impl Specialised {
     fn options(&self, key: &Key, f: FuncId, tier: Tier) -> Options {
         Options {
             speculate: tier != Tier::Careful,
+            flips: false,
             masked: tier != Tier::Lean,
             gangs: tier != Tier::Lean,
             shape: key.shape,

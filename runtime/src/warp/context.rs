@@ -320,6 +320,7 @@ impl Ctx {
                 }
                 Some((len, stride))
             }
+            Loc::Shaped { ref shape, .. } if shape.is_flipped() => None,
             Loc::Shaped { at: o, ref shape, bits } => {
                 for (value, (group, off)) in first.iter_mut().zip(shape.pieces()) {
                     // SAFETY: as in `read`, for one word of each group.

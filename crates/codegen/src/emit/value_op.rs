@@ -8,7 +8,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::ValueOp;
 use handloom_plan::abi::*;
-use handloom_plan::analysis::shape::{self as shapes, Arg, Shape};
+use handloom_plan::analysis::shape::{self as shapes, Arg, May, Shape};
 use handloom_plan::packs::{PACKS, first_pack};
 use handloom_plan::ways::{Vector, Way, scalar};
 
@@ -94,7 +94,7 @@ pub(crate) fn as_scalars(v: &ValueOp, args: &[Rep], may_test: bool) -> Option<Sc
     let sources: Vec<(Shape, Vec<Value>)> = args.iter().map(source).collect::<Option<_>>()?;
     let known: Vec<Arg> =
         sources.iter().zip(&v.constants).map(|((s, _), c)| Arg { shape: Some(*s), value: *c }).collect();
-    let result = shapes::pure(v.op, &known, may_test)?;
+    let result = shapes::pure(v.op, &known, May { test: may_test, flip: false })?;
     Some(Scalars { sources, result })
 }
 

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::cfg::{Cfg, Set};
 use super::live::Live;
 use super::members::{Members, members};
-use super::shape::{self, Arg, Shape};
+use super::shape::{self, Arg, May, Shape};
 use crate::access::AccessClass;
 
 /// What is known of a register.
@@ -61,8 +61,8 @@ pub struct Facts {
     pub n_before_effects: Vec<usize>,
     /// For each block the number of instructions before the first one that a masked copy cannot defer.
     pub n_deferrable: Vec<usize>,
-    /// Whether affine values may rest on run-time tests.
-    pub speculate: bool,
+    /// What the shapes of values may ask of code.
+    pub may: May,
     /// Registers that are tested against wrapping before any code of a CTA runs, where they must not: what an op makes of them alone may rest on that.
     pub tested: Set,
     /// The order of blocks does not bring lanes together where their paths meet (irreducible loops).
@@ -78,7 +78,7 @@ pub fn analyse(f: &Function, shape: &LaunchShape, local_stride: u32, speculate: 
     let cfg = Cfg::new(f);
     let live = Live::new(f, &cfg);
     let tested = Set::new(f.regs.len());
-    analyse_with(f, (cfg, live), shape, local_stride, speculate, tested, false)
+    analyse_with(f, (cfg, live), shape, local_stride, May { test: speculate, flip: false }, tested, false)
 }
 
 /// Computes the facts of a function whose control flow and liveness are known. `in_parts`: lanes that come to any block together are taken for a part of
@@ -88,7 +88,7 @@ pub fn analyse_with(
     (cfg, live): (Cfg, Live),
     shape: &LaunchShape,
     local_stride: u32,
-    speculate: bool,
+    may: May,
     tested: Set,
     in_parts: bool,
 ) -> Facts {
@@ -106,7 +106,7 @@ pub fn analyse_with(
         parts: Set::new(n),
         n_before_effects,
         n_deferrable,
-        speculate,
+        may,
         tested,
         is_irreducible: false,
         shape: *shape,
@@ -363,7 +363,7 @@ impl Facts {
 
     /// Whether the affine result of instruction `i` of block `b` may rest on a run-time test.
     pub fn may_test(&self, b: usize, i: usize) -> bool {
-        self.speculate && i < if self.masked.has(b) { self.n_deferrable[b] } else { self.n_before_effects[b] }
+        self.may.test && i < if self.masked.has(b) { self.n_deferrable[b] } else { self.n_before_effects[b] }
     }
 
     /// Whether what an instruction reads is tested before any code of a CTA runs.
@@ -379,7 +379,10 @@ impl Facts {
         // What a group of lanes reads at one time another group may read differently later.
         let together = !self.masked.has(b);
         match inst.op {
-            Op::Pure(p) if k == 0 => shape::pure(p, args, self.may_test(b, i) || self.is_tested(inst)).map(|r| r.shape),
+            Op::Pure(p) if k == 0 => {
+                let may = May { test: self.may_test(b, i) || self.is_tested(inst), ..self.may };
+                shape::pure(p, args, may).map(|r| r.shape)
+            }
             Op::Pure(_) => args.iter().all(|a| a.shape.is_some_and(|s| s.is_uniform())).then_some(Shape::UNIFORM),
             Op::Sreg(s) => {
                 let timed = s.varies() == Varies::InTime;

@@ -2,7 +2,8 @@
 //!
 //! The 32 lanes are cut into *pieces* of equal length, as few as describe the value, and at most [`MOST_PIECES`]. The `k`-th lane of piece `i` has the
 //! value `base[group[i]] + off[i] + stride * k`, modulo the width of the value, where the bases are known at run time only. The first piece of each
-//! group has offset 0. What would need more pieces has no shape. How wide the vectors of a host are plays no part here: a generator of code
+//! group has offset 0. In a *flipped* shape, which wide code alone has, neighbours or pairs of lanes have changed places: lane `l` has what lane `l ^ flip` would have, as in `%tid.x ^ 1`
+//! (larger numbers change the places of pieces). What would need more pieces has no shape. How wide the vectors of a host are plays no part here: a generator of code
 //! asks for groups and differences of the lanes that its vectors hold.
 
 use handloom_ir::simt::{LaunchShape, Pure, Val, shape_range};
@@ -27,7 +28,9 @@ pub struct Shape {
     group: [u8; MOST_PIECES],
     /// Offset of the first lane of each piece from its group's base.
     off: [i64; MOST_PIECES],
-    /// Difference between neighbouring lanes of a piece.
+    /// Below 4: each lane stands where the one with this number has its place, as far as bits differ; 0 where neighbours of a piece are alike.
+    flip: u8,
+    /// Difference between neighbouring lanes of a piece, as they would stand without the flip.
     pub stride: i64,
     /// The bases are multiples of `2^align`.
     pub align: u8,
@@ -39,8 +42,16 @@ pub struct Shape {
 
 impl Shape {
     /// The same in all lanes.
-    pub const UNIFORM: Shape =
-        Shape { n: 1, group: [0; MOST_PIECES], off: [0; MOST_PIECES], stride: 0, align: 0, low: 0, high: u64::MAX };
+    pub const UNIFORM: Shape = Shape {
+        n: 1,
+        group: [0; MOST_PIECES],
+        off: [0; MOST_PIECES],
+        flip: 0,
+        stride: 0,
+        align: 0,
+        low: 0,
+        high: u64::MAX,
+    };
 
     /// A constant.
     pub fn constant(v: u64) -> Shape {
@@ -74,7 +85,12 @@ impl Shape {
 
     /// Whether lane `l` of the warp is the base plus `l` strides.
     pub fn is_linear(&self) -> bool {
-        self.n == 1
+        self.n == 1 && self.flip == 0
+    }
+
+    /// Whether neighbours or pairs of lanes have changed places.
+    pub fn is_flipped(&self) -> bool {
+        self.flip != 0
     }
 
     /// Whether every lane of a group is a multiple of `align` if the first one is, the lanes are in ascending order, and the groups not too many to
@@ -98,9 +114,10 @@ impl Shape {
         usize::from(*self.group.iter().max().unwrap_or(&0)) + 1
     }
 
-    /// First lane of a group: the base is its value.
+    /// The lane of a group whose value is the base: the first one, unless the shape is flipped.
     pub fn first_lane(&self, group: usize) -> usize {
-        self.piece_len() * self.group.iter().position(|&g| usize::from(g) == group).unwrap_or(0)
+        let piece = self.group.iter().position(|&g| usize::from(g) == group).unwrap_or(0);
+        (self.piece_len() * piece) ^ usize::from(self.flip)
     }
 
     /// The lanes of a group, one bit each.
@@ -115,6 +132,11 @@ impl Shape {
 
     /// Value of a lane relative to the base of its group.
     pub fn delta(&self, lane: usize) -> i64 {
+        self.plain_delta(lane ^ usize::from(self.flip))
+    }
+
+    /// The same without the flip.
+    fn plain_delta(&self, lane: usize) -> i64 {
         let k = lane & (self.piece_len() - 1);
         self.off[lane >> self.len_log2()].wrapping_add(self.stride.wrapping_mul(k as i64))
     }
@@ -135,7 +157,8 @@ impl Shape {
 
     /// Whether bases, offsets and stride agree in structure (range and alignment aside).
     pub fn same(&self, other: &Shape) -> bool {
-        (self.n, self.group, self.off, self.stride) == (other.n, other.group, other.off, other.stride)
+        (self.n, self.group, self.off, self.flip, self.stride)
+            == (other.n, other.group, other.off, other.flip, other.stride)
     }
 
     /// Smallest and largest difference of a lane of a group to the group's base; the ends of `i64` where it is larger than these.
@@ -155,7 +178,7 @@ impl Shape {
     fn cut(&self) -> [(u8, i64); MOST_PIECES] {
         std::array::from_fn(|i| {
             let lane = i * SHORTEST;
-            (self.group[lane >> self.len_log2()], self.delta(lane))
+            (self.group[lane >> self.len_log2()], self.plain_delta(lane))
         })
     }
 
@@ -176,6 +199,11 @@ impl Shape {
             s.off[i] = d.wrapping_sub(first);
         }
         s.joined()
+    }
+
+    /// The same with lanes that have changed places.
+    fn flipped(self, flip: u8) -> Shape {
+        Shape { flip: if self.stride == 0 { 0 } else { flip }, ..self }
     }
 
     /// The same in as few pieces as will do.
@@ -334,9 +362,18 @@ pub struct Result {
     pub check: Option<(usize, bool)>,
 }
 
-/// The shape of the result of a value op. `speculate`: a run-time test against wrapping may be asked for.
-pub fn pure(op: Pure, args: &[Arg], speculate: bool) -> Option<Result> {
-    let r = untamed(op, args, speculate)?;
+/// What the shape of a result may ask of code.
+#[derive(Clone, Copy, Debug)]
+pub struct May {
+    /// Run-time tests against wrapping.
+    pub test: bool,
+    /// Lanes that have changed places.
+    pub flip: bool,
+}
+
+/// The shape of the result of a value op.
+pub fn pure(op: Pure, args: &[Arg], may: May) -> Option<Result> {
+    let r = untamed(op, args, may)?;
     Some(Result { shape: tame(r.shape, result_ty(op))?, ..r })
 }
 
@@ -351,18 +388,19 @@ fn tame(mut s: Shape, ty: Ty) -> Option<Shape> {
     let finest = s.cut();
     (s.n, s.stride) = (MOST_PIECES as u8, signed(s.stride));
     (s.group, s.off) = (finest.map(|(g, _)| g), finest.map(|(_, d)| signed(d)));
-    (s.stride.unsigned_abs() <= MOST && s.off.iter().all(|o| o.unsigned_abs() <= MOST)).then(|| s.joined())
+    (s.stride.unsigned_abs() <= MOST && s.off.iter().all(|o| o.unsigned_abs() <= MOST))
+        .then(|| s.joined().flipped(s.flip))
 }
 
-fn untamed(op: Pure, args: &[Arg], speculate: bool) -> Option<Result> {
+fn untamed(op: Pure, args: &[Arg], may: May) -> Option<Result> {
     let shapes: SmallVec<[Shape; 3]> = args.iter().map(|a| a.shape).collect::<Option<_>>()?;
     let done = |shape: Shape| Some(Result { shape, check: None });
     let ty = result_ty(op);
     let uniform = shapes.iter().all(Shape::is_uniform);
     let exact = match op {
         Pure::Mov(_) => return done(shapes[0]),
-        Pure::Add(t) if t != Ty::P => return done(sum(&shapes[0], &shapes[1], 1, t)),
-        Pure::Sub(t) => return done(sum(&shapes[0], &shapes[1], -1, t)),
+        Pure::Add(t) if t != Ty::P => sum(&shapes[0], &shapes[1], 1, t),
+        Pure::Sub(t) => sum(&shapes[0], &shapes[1], -1, t),
         Pure::Mul(t) => product(args, &shapes, t),
         Pure::Shl(t) => match args[1].value {
             Some(k) if k < u64::from(t.bits()) => Some(scale(&shapes[0], 1i64.wrapping_shl(k as u32), t)),
@@ -370,9 +408,10 @@ fn untamed(op: Pure, args: &[Arg], speculate: bool) -> Option<Result> {
         },
         Pure::And(t) if t != Ty::P => mask(args, &shapes, t),
         Pure::Or(t) if t != Ty::P => merge(args, &shapes, t),
+        Pure::Xor(t) if may.flip && t != Ty::P && !uniform => exchange(args, &shapes, t),
         Pure::Shr(int) => shift_right(args, &shapes, int),
-        Pure::Ext { bits, signed, from, to } => return extend(&shapes[0], bits, signed, from, to, speculate),
-        Pure::MulWide(int) if !uniform => return wide(args, &shapes, int, speculate),
+        Pure::Ext { bits, signed, from, to } => return extend(&shapes[0], bits, signed, from, to, may.test),
+        Pure::MulWide(int) if !uniform => return wide(args, &shapes, int, may.test),
         _ => None,
     };
     if let Some(s) = exact {
@@ -436,26 +475,34 @@ fn uniform_range(op: Pure, shapes: &[Shape], ty: Ty) -> Shape {
     }
 }
 
-fn sum(a: &Shape, b: &Shape, sign: i64, ty: Ty) -> Shape {
+/// `a + b` or `a - b`, where lanes of both have changed places alike.
+fn sum(a: &Shape, b: &Shape, sign: i64, ty: Ty) -> Option<Shape> {
+    let flip = a.flip | b.flip;
+    if [a, b].iter().any(|s| s.stride != 0 && s.flip != flip) {
+        return None;
+    }
     let plus = |x: i64, y: i64| x.wrapping_add(sign.wrapping_mul(y));
     let s = Shape::build(n_pieces(&[*a, *b]), plus(a.stride, b.stride), a.align.min(b.align), |l| {
-        ((a.group_of(l), b.group_of(l)), plus(a.delta(l), b.delta(l)))
+        ((a.group_of(l), b.group_of(l)), plus(a.plain_delta(l), b.plain_delta(l)))
     });
+    let s = s.flipped(flip);
     let (low, high) = if sign > 0 {
         (a.low.checked_add(b.low), a.high.checked_add(b.high))
     } else {
         (a.low.checked_sub(b.high), a.high.checked_sub(b.low))
     };
-    match (low, high) {
+    Some(match (low, high) {
         (Some(l), Some(h)) if h <= ty.mask() => s.within(l, h, ty),
         _ => s.within(0, ty.mask(), ty),
-    }
+    })
 }
 
 fn scale(a: &Shape, c: i64, ty: Ty) -> Shape {
     let room = if c == 0 { 63 } else { (u32::from(a.align) + c.trailing_zeros()).min(63) as u8 };
-    let s =
-        Shape::build(usize::from(a.n), a.stride.wrapping_mul(c), room, |l| (a.group_of(l), a.delta(l).wrapping_mul(c)));
+    let s = Shape::build(usize::from(a.n), a.stride.wrapping_mul(c), room, |l| {
+        (a.group_of(l), a.plain_delta(l).wrapping_mul(c))
+    });
+    let s = s.flipped(a.flip);
     match u64::try_from(c).ok().and_then(|c| Some((a.low.checked_mul(c)?, a.high.checked_mul(c)?))) {
         Some((l, h)) if h <= ty.mask() => s.within(l, h, ty),
         _ => s.within(0, ty.mask(), ty),
@@ -497,18 +544,39 @@ fn mask(args: &[Arg], shapes: &[Shape], ty: Ty) -> Option<Shape> {
             continue;
         }
         let low = |d: i64| d & c as i64;
-        let first = |l: usize| low(a.delta(l / SHORTEST * SHORTEST));
-        let stride = low(a.delta(1)) - low(a.delta(0));
-        if (0..WARP).all(|l| low(a.delta(l)) == first(l) + stride * (l % SHORTEST) as i64) {
+        let first = |l: usize| low(a.plain_delta(l / SHORTEST * SHORTEST));
+        let stride = low(a.plain_delta(1)) - low(a.plain_delta(0));
+        if (0..WARP).all(|l| low(a.plain_delta(l)) == first(l) + stride * (l % SHORTEST) as i64) {
             let s = if is_known {
                 Shape { align: 63, ..Shape::build(MOST_PIECES, stride, 63, |l| ((), first(l))) }
             } else {
                 Shape::build(MOST_PIECES, stride, a.align, |l| (a.group_of(l), first(l)))
             };
-            return Some(s.within(0, c.min(ty.mask()), ty));
+            return Some(s.flipped(a.flip).within(0, c.min(ty.mask()), ty));
         }
     }
     None
+}
+
+/// `a ^ c`: the bits of the bases change as a whole, and those of the differences to them, as long as these have no bits in common, let lanes change places.
+fn exchange(args: &[Arg], shapes: &[Shape], ty: Ty) -> Option<Shape> {
+    let (i, c) = (0..2).find_map(|j| Some((1 - j, args[j].value?)))?;
+    let a = &shapes[i];
+    if !a.is_apart_from_bases() {
+        return None;
+    }
+    let of_lanes = (c & ((1u64 << a.align) - 1)).cast_signed();
+    let d = |l: usize| a.delta(l) ^ of_lanes;
+    let as_flipped = |flip: usize| {
+        let stride = d(1 ^ flip) - d(flip);
+        let lane = |l: usize| d((l / SHORTEST * SHORTEST) ^ flip) + stride * ((l ^ flip) % SHORTEST) as i64;
+        (stride >= 0 && (0..WARP).all(|l| d(l) == lane(l))).then_some((flip, stride))
+    };
+    let (flip, stride) = (0..SHORTEST).find_map(as_flipped)?;
+    let s = Shape::build(MOST_PIECES, stride, a.align, |l| (a.group_of(l), d(l ^ flip))).flipped(flip as u8);
+    // No bit above the highest of both.
+    let high = u64::MAX >> (a.high | c).leading_zeros().min(63);
+    Some(s.within(0, high.min(ty.mask()), ty))
 }
 
 /// `a | c` where no bit of the constant can be set in `a`: a sum.
@@ -523,7 +591,7 @@ fn merge(args: &[Arg], shapes: &[Shape], ty: Ty) -> Option<Shape> {
                 && u32::from(a.align) >= free
                 && a.off.iter().all(|o| o.trailing_zeros() >= free);
             if clear {
-                return Some(sum(a, &Shape::constant(c), 1, ty));
+                return sum(a, &Shape::constant(c), 1, ty);
             }
         }
     }

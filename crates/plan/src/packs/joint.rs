@@ -39,7 +39,7 @@ impl JointTest {
 
 /// By block: its tests, in the order of their first accesses.
 pub(crate) fn joint_tests(plan: &Plan) -> Vec<Vec<JointTest>> {
-    if !plan.facts.speculate {
+    if !plan.facts.may.test {
         return vec![Vec::new(); plan.func.blocks.len()];
     }
     plan.func.blocks.iter().map(|block| joint_tests_of(plan, &block.insts)).collect()

@@ -53,7 +53,7 @@ impl Strategy<'_> {
     /// Addresses that block `b` gets from other blocks, with their first accesses, in the order of those. Each may be tested at its start.
     pub fn incoming_addresses(&self, b: usize) -> Vec<(usize, Reg)> {
         let mut seen = Vec::new();
-        if !self.plan.facts.speculate {
+        if !self.plan.facts.may.test {
             return seen;
         }
         // Registers that were accessed or defined.
@@ -71,7 +71,7 @@ impl Strategy<'_> {
 
     /// Whether a test may be at instruction `i` of block `b`: nothing has happened in the block before.
     pub fn may_test_at(&self, b: usize, i: usize) -> bool {
-        self.plan.facts.speculate && i <= self.plan.facts.n_before_effects[b]
+        self.plan.facts.may.test && i <= self.plan.facts.n_before_effects[b]
     }
 
     /// The test of all accesses of block `b` from the one of instruction `i` on that are through the same register. `None` if they do not fit one

@@ -48,6 +48,7 @@ fn plan(f: &Function, (masked, speculate): (bool, bool)) -> Plan {
         cluster: false,
         masked,
         gangs: false,
+        flips: false,
         speculate,
         host: Host::new(Architecture::X86_64, Features::NONE),
     };

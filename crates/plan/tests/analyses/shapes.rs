@@ -1,5 +1,10 @@
 //! Shapes of values: how lanes relate, and what ops make of it.
 
+use handloom_ir::num::eval;
+use handloom_ir::simt::{LaunchShape, Pure};
+use handloom_ir::types::{Int, Sreg, Ty};
+use handloom_plan::analysis::shape::{Arg, May, Shape, pure, sreg};
+
 use super::read::entry;
 use super::{LOCAL_STRIDE, ROW, SQUARE, class, facts, range, shape, speculative};
 
@@ -255,4 +260,60 @@ fn one_load_serves_lanes_with_one_address() {
     assert_eq!(last(ROW, &loads.replace("tid.y", "tid.x")), "varying");
     // A strong load may see another value in each lane.
     assert_eq!(last(ROW, &loads.replace("load.global.b32", "load.global.relaxed.gpu.b32")), "varying");
+}
+
+/// What an op of 32 bits makes of the shape and the values of each lane of each warp, with a constant or with itself.
+fn step(op: Pure, by: Option<u64>, (of, values): (&Shape, &[u64])) -> Option<(Shape, Vec<u64>)> {
+    let arg = Arg { shape: Some(*of), value: None };
+    let other = by.map_or(arg, |x| Arg { shape: Some(Shape::constant(x)), value: Some(x) });
+    let result = pure(op, &[arg, other], May { test: false, flip: true })?;
+    assert_eq!(result.check, None);
+    Some((result.shape, values.iter().map(|x| eval(op, &[*x, by.unwrap_or(*x)])[0]).collect()))
+}
+
+#[test]
+fn lanes_that_change_places_have_a_shape() {
+    let launch = LaunchShape { ntid: ROW, small_grid: false };
+    let int = Int { ty: Ty::B32, signed: false };
+    let mut ops: Vec<(Pure, Option<u64>)> = vec![(Pure::Add(Ty::B32), None), (Pure::Sub(Ty::B32), None)];
+    ops.extend([1, 2, 3, 5, 8, 21, 31, 32, 67, 256, 0xffff_fffc].map(|c| (Pure::Xor(Ty::B32), Some(c))));
+    ops.extend([1, 3, 200].map(|c| (Pure::Add(Ty::B32), Some(c))));
+    ops.extend([1, 7, 24, 31].map(|c| (Pure::And(Ty::B32), Some(c))));
+    ops.extend([1, 2, 3].map(|c| (Pure::Shr(int), Some(c))));
+    ops.extend([(Pure::Shl(Ty::B32), Some(2)), (Pure::Mul(Ty::B32), Some(12)), (Pure::Or(Ty::B32), Some(64))]);
+    // Lane l of warp w has 32 w + l.
+    let first = (sreg(Sreg::Tid(0), &launch).unwrap(), (0..256).collect::<Vec<u64>>());
+    let (mut n_flipped, mut last) = (0, vec![first]);
+    for _ in 0..3 {
+        let all = last.iter().flat_map(|(s, v)| ops.iter().filter_map(|(op, by)| step(*op, *by, (s, v))));
+        last = all.collect();
+        for (s, values) in &last {
+            n_flipped += usize::from(s.is_flipped());
+            for warp in values.chunks(32) {
+                for (l, x) in warp.iter().enumerate() {
+                    let base = warp[s.first_lane(s.group_of(l))];
+                    assert_eq!(*x, base.wrapping_add_signed(s.delta(l)) & Ty::B32.mask(), "lane {l} of {s:?}");
+                    assert!((s.low..=s.high).contains(x), "{x} of {s:?}");
+                    assert!(base.trailing_zeros() >= u32::from(s.align).min(31), "{base} of {s:?}");
+                }
+            }
+        }
+    }
+    assert!(n_flipped > 1_000, "{n_flipped}");
+}
+
+#[test]
+fn only_whom_it_may_concern_has_lanes_in_other_places() {
+    let mut of_threads = Shape::linear(1);
+    of_threads.align = 5;
+    let args: Vec<Arg> = [of_threads, Shape::constant(1)]
+        .into_iter()
+        .zip([None, Some(1)])
+        .map(|(s, value)| Arg { shape: Some(s), value })
+        .collect();
+    let of = |flip| pure(Pure::Xor(Ty::B32), &args, May { test: false, flip }).map(|r| r.shape);
+    assert_eq!(of(false), None);
+    let s = of(true).unwrap();
+    assert_eq!((0..4).map(|l| s.delta(l)).collect::<Vec<_>>(), [1, 0, 3, 2]);
+    assert_eq!((s.first_lane(0), s.is_linear(), s.is_uniform(), s.span(0)), (1, false, false, (0, 31)));
 }

@@ -76,7 +76,7 @@ impl Emit<'_> {
             (Cmp::Ge, false) => (lo, hi, Code::Jae_rel32_64, Code::Jb_rel32_64),
             _ => return,
         };
-        self.lane_value(inst.src[0], 0, RAX);
+        self.lane_value(inst.src[0], s.first_lane(0), RAX);
         self.lane_value(inst.src[1], 0, RCX);
         for (by, jump, to) in [(hard, all, yes), (easy, none, no)] {
             self.a.op2(Code::Lea_r32_m, EDX, Mem::at(RAX, by));
