@@ -312,6 +312,11 @@ impl Head {
                     // Of those cut out of numbers of threads, lane 0 is known.
                     let is_cut = c.is_linear && matches!(inst.op, Op::Pure(Pure::And(_) | Pure::Shr(_)));
                     let fits = fits && !(is_cut && plan.facts.class[d.idx()].shape().is_none_or(|s| s.groups() > 1));
+                    // A product goes up alike in all lanes where its other factor is one number.
+                    let is_product = c.is_linear && matches!(inst.op, Op::Pure(Pure::Mul(_) | Pure::MulWide(_)));
+                    let is_one = |v: &Val| plan.facts.arg(*v).shape.is_some_and(|s| s.is_uniform());
+                    let is_linear = |v: &Val| self.course_of(*v).is_some_and(|c| c.is_linear);
+                    let fits = fits && !(is_product && inst.src.iter().any(|v| !is_linear(v) && !is_one(v)));
                     if !fits || !from || c.is_linear && is_longer && !may_rest || inst.src.iter().any(is_odd) {
                         inst.dst.iter().for_each(|d| self.courses[d.idx()] = None);
                         changed = true;
