@@ -192,8 +192,8 @@ impl Emit<'_> {
             self.in_part = in_part;
             self.of_some(inst, &Access { cold: apart, ..*x }, form);
             self.a.jump(Code::Jmp_rel32_64, done);
-        } else if !scalars && by_all(form) && x.lanes == LANES {
-            self.a.imm(Code::Cmp_rm32_imm8, LANES, -1);
+        } else if !scalars && by_all(form) {
+            self.a.imm(Code::Cmp_rm32_imm8, x.lanes, -1);
             self.a.jump(Code::Jne_rel32_64, apart);
             self.of_all(inst, &Access { cold: apart, ..y }, form);
             self.a.jump(Code::Jmp_rel32_64, done);
