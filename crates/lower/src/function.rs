@@ -40,7 +40,7 @@ pub(crate) fn lower_function(names: &Names, id: SymbolId) -> Function {
     func = cx.func;
     order_blocks(&mut func);
     passes::jumps::tidy(&mut func);
-    yields::insert(&mut func);
+    yields::insert(&mut func, false);
     passes::check("lower", &func);
     func
 }

@@ -8,18 +8,25 @@
 //!
 //! A weak load whose address moves from turn to turn is no such read: it walks a list or searches a table. A loop that waits through weak
 //! loads of moving addresses has a data race and is not found; nor is one that waits through ordinary local memory.
+//! Optimised code has *patience* with a loop all of whose such reads are at addresses that move in every turn, as where a key looks for its place in a table by `atomicCAS`: it yields once in
+//! [`PATIENCE`] turns.
 //! Loops with several entries always yield, and so do the outer ones of many inside each other where a look at all that is in each would take long: a yield is
 //! never wrong.
 
+use handloom_diag::Span;
 use handloom_ir::simt::*;
-use handloom_ir::types::{Cmp, Order, StateSpace, Varies};
+use handloom_ir::types::{Cmp, Int, Order, StateSpace, Ty, Varies};
+use smallvec::smallvec;
 
 use crate::counters::Writers;
 use crate::graph::{Dominators, Edges, Loop, Loops, for_each_successor, order_blocks};
 use crate::origins::Origins;
 
-/// Puts yields into an ordered function, and orders it again.
-pub(crate) fn insert(f: &mut Function) {
+/// Turns of a loop for each yield, a power of two, where code has patience.
+const PATIENCE: u64 = 64;
+
+/// Puts yields into an ordered function, and orders it again. `has_patience`: in some loops one for many turns.
+pub(crate) fn insert(f: &mut Function, has_patience: bool) {
     let preds = Edges::into_blocks(f);
     if f.led_back_to().next().is_none() {
         return;
@@ -30,6 +37,7 @@ pub(crate) fn insert(f: &mut Function) {
     let writers = Writers::of(f);
     let timed: Vec<bool> = f.blocks.iter().map(|b| b.insts.iter().any(|i| reads_time(&i.op))).collect();
     let n_insts: Vec<usize> = f.blocks.iter().map(|b| b.insts.len() + 1).collect();
+    let mut patient = Vec::new();
     let mut n_left = LEAST_LOOKED_AT + MOST_TURNS * n_insts.iter().sum::<usize>();
     for l in loops.loops.iter().rev() {
         let mut waiting = l.latches.clone();
@@ -46,22 +54,69 @@ pub(crate) fn insert(f: &mut Function) {
                 n_left = n_left.saturating_sub(l.blocks.iter().map(|b| n_insts[*b]).sum());
             }
             if !waiting.is_empty() && n_left > 0 {
-                let found = waits(f, l, &doms, &preds);
+                let (found, is_moving) = waits(f, l, &doms, &preds);
                 waiting.retain(|latch| found.contains(latch));
+                if is_moving && has_patience && l.head != 0 && !waiting.is_empty() {
+                    let first = |p: &usize| !l.contains(*p);
+                    let entries: Vec<usize> = preds.of_node(l.head).iter().copied().filter(first).collect();
+                    patient.push((l.head, entries, std::mem::take(&mut waiting)));
+                }
             }
         }
         edges.extend(waiting.into_iter().map(|b| (b, l.head)));
     }
-    if edges.is_empty() {
+    if edges.is_empty() && patient.is_empty() {
         return;
     }
     for (from, to) in edges {
-        let (yield_block, to) = (BlockId(f.blocks.len() as u32), BlockId(to as u32));
-        let span = f.blocks[from].term_span;
-        f.blocks[from].term.map_successors(|s| if s == to { yield_block } else { s });
-        f.blocks.push(Block { insts: vec![], term: Term::Yield { next: to }, term_span: span });
+        let to = BlockId(to as u32);
+        insert_block(f, (&[from], to), vec![], Term::Yield { next: to }, f.blocks[from].term_span);
+    }
+    for (head, entries, latches) in patient {
+        count_turns(f, BlockId(head as u32), &entries, &latches);
     }
     order_blocks(f);
+}
+
+/// Puts a block between some blocks and one behind them.
+fn insert_block(
+    f: &mut Function,
+    (from, to): (&[usize], BlockId),
+    insts: Vec<Inst>,
+    term: Term,
+    term_span: Span,
+) -> BlockId {
+    let made = BlockId(f.blocks.len() as u32);
+    for b in from {
+        f.blocks[*b].term.map_successors(|s| if s == to { made } else { s });
+    }
+    f.blocks.push(Block { insts, term, term_span });
+    made
+}
+
+/// Yields once in [`PATIENCE`] turns of a loop, which a register counts from its entries on.
+fn count_turns(f: &mut Function, head: BlockId, entries: &[usize], latches: &[usize]) {
+    let mut new = |ty| {
+        f.regs.push(ty);
+        Reg(f.regs.len() as u32 - 1)
+    };
+    let (turns, of_round, is_last) = (new(Ty::B32), new(Ty::B32), new(Ty::P));
+    let span = f.blocks[latches[0]].term_span;
+    let inst = |op, dst, src: [Val; 2], n: usize| {
+        let src = src.into_iter().take(n).collect();
+        Inst { op: Op::Pure(op), dst: smallvec![dst], src, guarded: false, span }
+    };
+    let number = |x| Val::Imm(x, Ty::B32);
+    let start = inst(Pure::Mov(Ty::B32), turns, [number(0); 2], 1);
+    insert_block(f, (entries, head), vec![start], Term::Jump(head), span);
+    let count = vec![
+        inst(Pure::Add(Ty::B32), turns, [Val::Reg(turns), number(1)], 2),
+        inst(Pure::And(Ty::B32), of_round, [Val::Reg(turns), number(PATIENCE - 1)], 2),
+        inst(Pure::ICmp(Cmp::Eq, Int { ty: Ty::B32, signed: false }), is_last, [Val::Reg(of_round), number(0)], 2),
+    ];
+    let yields = insert_block(f, (&[], head), vec![], Term::Yield { next: head }, span);
+    let ways = Term::Branch { cond: Val::Reg(is_last), then: yields, otherwise: head };
+    insert_block(f, (latches, head), count, ways, span);
 }
 
 /// So often, at most, all instructions of a function are looked at because they are in a loop that no simple counter ends, and so many more: in time in proportion
@@ -92,20 +147,21 @@ pub(crate) fn remove(f: &mut Function) {
     }
 }
 
-/// The latches by which a loop that does not read the time goes around while it waits. One behind a counted exit is none: going around by that one alone ends.
-fn waits(f: &Function, l: &Loop, doms: &Dominators, preds: &Edges) -> Vec<usize> {
+/// The latches by which a loop that does not read the time goes around while it waits. One behind a counted exit is none: going around by that one alone ends. And whether all that it
+/// reads of others is at addresses that move in every turn.
+fn waits(f: &Function, l: &Loop, doms: &Dominators, preds: &Edges) -> (Vec<usize>, bool) {
     let insts = || l.blocks.iter().flat_map(|&b| &f.blocks[b].insts);
     let calls = calls(f, l);
     if !calls && !insts().any(|i| may_read_others(&i.op)) {
-        return Vec::new();
+        return (Vec::new(), false);
     }
     let waiting = Waiting::of(f, l, preds, doms);
     if !calls && !waiting.origins.any(READS_OTHERS) {
-        return Vec::new();
+        return (Vec::new(), false);
     }
     let counted: Vec<usize> = (0..l.blocks.len()).filter(|&n| waiting.is_counted_exit(n)).collect();
     let is_counted = |latch: usize| counted.iter().any(|&n| doms.dominates(l.blocks[n], latch));
-    l.latches.iter().copied().filter(|&latch| !is_counted(latch)).collect()
+    (l.latches.iter().copied().filter(|&latch| !is_counted(latch)).collect(), !calls && waiting.always_moves())
 }
 
 /// What is asked about one loop. Instructions are known by their place in [`Origins::insts`].
@@ -153,6 +209,13 @@ impl<'f> Waiting<'f> {
             let always: Vec<bool> = l.blocks.iter().map(|b| is_always(*b)).collect();
             self.origins.spread(|o, k| if always[o.block_of(k)] { 0 } else { READS_OTHERS });
         }
+    }
+
+    /// Whether all that is read of others is at addresses that move in every turn.
+    fn always_moves(&self) -> bool {
+        let o = &self.origins;
+        let moves = |k: usize| matches!(o.insts[k].src.first(), Some(a) if counts(o.marks(&[*a], o.in_front(k))));
+        (0..o.insts.len()).all(|k| !may_read_others(&o.insts[k].op) || moves(k))
     }
 
     /// Whether the `n`th block of the loop leaves it by a counter.

@@ -99,7 +99,7 @@ pub fn optimise_function(f: &mut Function, shape: &LaunchShape, strengths: Stren
             jumps::tidy(f);
         }
     });
-    step("yields", f, yields::insert);
+    step("yields", f, |f| yields::insert(f, true));
     step("renumber", f, dce::renumber);
 }
 
