@@ -58,6 +58,27 @@ int main(void) {
     OK(cuMemcpy((CUdeviceptr)host, x[0], sizeof host));
     TRUE(host[0] == want && host[N - 1] == want);
 
+    // A copy from device to device comes behind all that both have to do, whichever of them is current, and before what follows.
+    for (int current = 0; current < 2; current++) {
+        uint32_t one = 1, far = 1;
+        OK(cuCtxSetCurrent(contexts[1]));
+        OK(cuMemsetD32Async(x[1], 1, N, streams[1]));
+        void *params[] = {&x[1], &count, &one};
+        for (int i = 0; i < 300; i++) {
+            OK(cuLaunchKernel(steps[1], (N + 255) / 256, 1, 1, 256, 1, 1, 0, streams[1], params, 0));
+            far = 3 * far + 1;
+        }
+        OK(cuCtxSetCurrent(contexts[current]));
+        if (current == 0)
+            OK(cuMemcpyPeer(x[0], contexts[0], x[1], contexts[1], sizeof host));
+        else
+            OK(cuMemcpyPeerAsync(x[0], contexts[0], x[1], contexts[1], sizeof host, 0));
+        OK(cuCtxSynchronize());
+        OK(cuCtxSetCurrent(contexts[0]));
+        OK(cuMemcpyDtoH_v2(host, x[0], sizeof host));
+        for (int i = 0; i < N; i++) TRUE(host[i] == far);
+    }
+
     // What is of one device is not taken on another.
     OK(cuCtxSetCurrent(contexts[0]));
     EXPECT(400, cuLaunchKernel(misses[1], 1, 1, 1, 1, 1, 1, 0, streams[0], 0, 0));

@@ -292,6 +292,34 @@ impl Copy {
         Copy { from, from_place: Place::Staged(Arc::new(all)), ..self.clone() }
     }
 
+    /// The devices that it touches.
+    fn devices(&self) -> impl Iterator<Item = &Arc<Gpu>> {
+        [&self.to_place, &self.from_place].into_iter().filter_map(|place| match place {
+            Place::Device(gpu) => Some(gpu),
+            Place::Host | Place::Staged(_) => None,
+        })
+    }
+
+    /// Whether it goes from one device to another.
+    fn crosses_devices(&self) -> bool {
+        matches!((&self.to_place, &self.from_place), (Place::Device(a), Place::Device(b)) if !Arc::ptr_eq(a, b))
+    }
+
+    /// Waits for all that a context's device and those that it touches have to do, in whatever stream, if it touches another one: then it comes behind all of that.
+    fn wait_for_devices(&self, ctx: &Ctx) -> Result {
+        let touched: Vec<i32> = self.devices().map(|gpu| gpu.ordinal).collect();
+        if touched.iter().all(|n| *n == ctx.gpu.ordinal) {
+            return Ok(());
+        }
+        let is_meant = |other: &Ctx| other.gpu.ordinal == ctx.gpu.ordinal || touched.contains(&other.gpu.ordinal);
+        process()?
+            .contexts
+            .all()
+            .iter()
+            .filter(|(_, other)| is_meant(other))
+            .try_for_each(|(_, other)| other.synchronize())
+    }
+
     /// Copies in the order of a stream, and waits.
     ///
     /// # Errors
@@ -301,6 +329,7 @@ impl Copy {
         if stream.is_legacy() {
             crate::capture::refuse_implicit(ctx)?;
         }
+        self.wait_for_devices(ctx)?;
         if self.stays_in_device() && !ctx.rt.touched(|| self.touched()).is_empty() {
             // The host does not wait for such copies (API synchronization behavior). It makes no difference but to who looks at the order of work.
             return crate::stream::submit(ctx, stream, Op::Copy(self.clone()));
@@ -310,12 +339,15 @@ impl Copy {
         self.run().map_err(|e| Code::from(&e))
     }
 
-    /// Copies in the order of a stream. Memory of the process that is not pinned may be used again after the call, as on a GPU: what is read is set
+    /// Copies in the order of a stream; one from device to device in the default stream as [`now`](Self::now), since it comes behind all work of both. Memory of the process that is not pinned may be used again after the call, as on a GPU: what is read is set
     /// aside, and what is written is waited for.
     ///
     /// # Errors
     /// As [`now`](Self::now).
     pub fn later(&self, ctx: &Ctx, stream: &Arc<Stream>) -> Result {
+        if stream.is_legacy() && !stream.is_capturing() && self.crosses_devices() {
+            return self.now(ctx, stream);
+        }
         if stream.is_capturing() || !self.is_pageable() {
             return crate::stream::submit(ctx, stream, Op::Copy(self.clone()));
         }
