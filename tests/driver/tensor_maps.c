@@ -33,6 +33,9 @@ int main(void) {
     CUdeviceptr from, to;
     OK(cuInit(0));
     OK(cuCtxCreate_v2(&context, 0, 0));
+    int has;
+    OK(cuDeviceGetAttribute(&has, 127, 0));
+    TRUE(has == 1);
     OK(cuModuleLoadData(&module, TEXT));
     OK(cuModuleGetFunction(&f, module, "box"));
     OK(cuMemAlloc_v2(&from, 4 * 8 * 6));

@@ -192,7 +192,8 @@ impl Gpu {
             111 => 1024,
             // Pools are shared by files.
             119 => 1,
-            120 => i32::from(self.capability >= 90),
+            // Clusters, and copies of tensors.
+            120 | 127 => i32::from(self.capability >= 90),
             126 => 1,
             131 | 134 => -1,
             // What the device has: overlap, mapped memory, concurrent kernels, one address space, priorities, caches, managed memory, preemption,
