@@ -93,6 +93,8 @@ pub(crate) struct Grid {
     pub(crate) env: CtaEnv,
     /// Bytes of parameters.
     pub(crate) param_bytes: u64,
+    /// Bytes of the stack of a thread.
+    pub(crate) stack: u32,
     /// Units of scheduling: ctas, or clusters of them.
     pub(crate) units: u64,
     /// Ctas of a unit.

@@ -48,6 +48,40 @@ static void nested(void) {
     OK(cuModuleUnload(module));
 }
 
+static const char DEEP[] =
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".func (.param .b32 sum) down(.param .b32 n)\n{\n"
+    ".local .align 4 .b8 own[256];\n.reg .pred %p;\n.reg .b32 %r<4>;\n"
+    "ld.param.b32 %r0, [n];\nst.local.u32 [own], %r0;\nmov.u32 %r1, 0;\nsetp.eq.u32 %p, %r0, 0;\n@%p bra up;\nsub.u32 %r2, %r0, 1;\n"
+    "{\n.param .b32 a;\n.param .b32 s;\nst.param.b32 [a], %r2;\ncall (s), down, (a);\nld.param.b32 %r1, [s];\n}\n"
+    "up:\nld.local.u32 %r3, [own];\nadd.u32 %r1, %r1, %r3;\nst.param.b32 [sum], %r1;\nret;\n}\n"
+    ".visible .entry k(.param .u64 out)\n{\n.reg .b32 %r<2>;\n.reg .b64 %d;\n"
+    "{\n.param .b32 a;\n.param .b32 s;\nst.param.b32 [a], 1200;\ncall (s), down, (a);\nld.param.b32 %r1, [s];\n}\n"
+    "ld.param.u64 %d, [out];\nst.global.u32 [%d], %r1;\nret;\n}\n";
+
+// A recursion of 1200 calls with 256 bytes each, in a stack that is large enough and in one that is not.
+static void stacks(void) {
+    CUmodule module;
+    CUfunction deep;
+    CUdeviceptr x;
+    uint32_t sum = 0;
+    size_t size;
+    OK(cuModuleLoadData(&module, DEEP));
+    OK(cuModuleGetFunction(&deep, module, "k"));
+    OK(cuMemAlloc_v2(&x, 4));
+    EXPECT(1, cuCtxSetLimit(0, 1 << 20));
+    OK(cuCtxSetLimit(0, 400000));
+    OK(cuCtxGetLimit(&size, 0));
+    TRUE(size == 400000);
+    void *params[] = {&x};
+    OK(cuLaunchKernel(deep, 1, 1, 1, 40, 1, 1, 0, 0, params, 0));
+    OK(cuMemcpyDtoH_v2(&sum, x, 4));
+    TRUE(sum == 1200 * 1201 / 2);
+    OK(cuCtxSetLimit(0, 1024));
+    OK(cuLaunchKernel(deep, 1, 1, 1, 40, 1, 1, 0, 0, params, 0));
+    EXPECT(714, cuCtxSynchronize());
+}
+
 int main(void) {
     int version, count, value, status;
     OK(cuDriverGetVersion(&version));
@@ -152,6 +186,7 @@ int main(void) {
     // What is exported and does nothing yet.
     EXPECT(801, cuArrayGetPlane(0, 0, 0));
     OK(cuMemFree_v2(x));
+    stacks();
     OK(cuDevicePrimaryCtxRelease_v2(0));
     puts("ok");
     return 0;

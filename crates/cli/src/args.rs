@@ -7,7 +7,9 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use handloom_ir::simt::Counting;
-use handloom_runtime::{AsyncOrder, Backend, Bounds, Checks, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier, Trace};
+use handloom_runtime::{
+    AsyncOrder, Backend, Bounds, Checks, Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, Tier, Trace,
+};
 use serde::Deserialize;
 
 use crate::exec::ExecArgs;
@@ -459,6 +461,9 @@ pub struct RunArgs {
     /// Stop a launch that takes longer to compile and run.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
+    /// Bytes of the stack of a thread, for recursion and calls through pointers, and once more for `alloca`: at least 65536, at most 524288
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=i64::from(LaunchConfig::MOST_STACK)))]
+    pub stack: Option<u32>,
     /// Fill a variable of the module before the launch.
     #[arg(long, value_name = "NAME=CONTENT")]
     pub global: Vec<String>,

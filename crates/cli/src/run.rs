@@ -198,6 +198,7 @@ fn config(args: &RunArgs) -> Result<LaunchConfig, Failure> {
     config.bounds = args.bounds.map_or(Bounds::Exact, Bounds::from);
     config.backend = args.backend.map_or(config.backend, Backend::from);
     config.timeout = args.timeout;
+    config.stack_bytes = args.stack.unwrap_or(config.stack_bytes);
     config.threads = args.threads.map_or(0, std::num::NonZeroUsize::get);
     findings::ask(args, &mut config);
     Ok(config)

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use handloom_diag::Style;
 use handloom_runtime::words::quoted;
-use handloom_runtime::{Context, LaunchError, Sink, StreamError};
+use handloom_runtime::{Context, LaunchConfig, LaunchError, Sink, StreamError};
 
 use crate::checked;
 use crate::code::{Code, Result};
@@ -18,8 +18,11 @@ use crate::printed::Printed;
 use crate::process::{Process, process, say};
 use crate::stream::Stream;
 
+/// The number of the limit for the stack of a thread.
+const STACK_SIZE: u32 = 0;
+
 /// Limits of a context, by number, with what they are at first.
-const LIMITS: &[(u32, u64)] = &[(0, 1024), (1, 1 << 20), (2, 8 << 20), (3, 2), (4, 2048), (5, 64), (6, 0)];
+const LIMITS: &[(u32, u64)] = &[(STACK_SIZE, 1024), (1, 1 << 20), (2, 8 << 20), (3, 2), (4, 2048), (5, 64), (6, 0)];
 
 /// Flags of contexts that have a meaning.
 const FLAGS: u32 = 0xff;
@@ -174,6 +177,26 @@ impl Ctx {
     /// Waits for work: what kernels print meanwhile appears at once.
     pub fn while_waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
         self.printed.while_waiting(wait)
+    }
+
+    /// Bytes of the stack of a thread, as far as the program asked for more than there are at least.
+    pub fn stack(&self) -> u32 {
+        u32::try_from(self.limits[STACK_SIZE as usize].load(Ordering::Relaxed))
+            .unwrap_or(u32::MAX)
+            .max(LaunchConfig::STACK)
+    }
+
+    /// Sets a limit by its number.
+    ///
+    /// # Errors
+    /// There is none of that number, or no thread has so large a stack.
+    pub fn set_limit(&self, number: u32, value: u64) -> Result {
+        let limit = self.limit(number)?;
+        if number == STACK_SIZE && value > u64::from(LaunchConfig::MOST_STACK) {
+            return Err(Code::INVALID_VALUE);
+        }
+        limit.store(value, Ordering::Relaxed);
+        Ok(())
     }
 
     /// A limit by its number.

@@ -144,6 +144,7 @@ pub struct Launchers(Mutex<VecDeque<Ready>>);
 struct Ready {
     ctx: u64,
     shape: Shape,
+    stack: u32,
     launcher: Arc<Launcher>,
 }
 
@@ -151,15 +152,20 @@ struct Ready {
 const KEPT: usize = 16;
 
 impl Launchers {
-    /// That of a shape in a context, by the number of the context; it is made if it is not there.
+    /// That of a shape, with a stack of so many bytes for each thread, in a context, by the number of the context; it is made if it is not there.
     ///
     /// # Errors
     /// As `make`.
-    pub fn of(&self, ctx: u64, shape: &Shape, make: impl FnOnce() -> Result<Arc<Launcher>>) -> Result<Arc<Launcher>> {
+    pub fn of(
+        &self,
+        ctx: u64,
+        (shape, stack): (&Shape, u32),
+        make: impl FnOnce() -> Result<Arc<Launcher>>,
+    ) -> Result<Arc<Launcher>> {
         let list = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         {
             let mut list = list();
-            if let Some(i) = list.iter().position(|r| r.ctx == ctx && r.shape == *shape) {
+            if let Some(i) = list.iter().position(|r| r.ctx == ctx && r.shape == *shape && r.stack == stack) {
                 let launcher = Arc::clone(&list[i].launcher);
                 list.swap(0, i);
                 return Ok(launcher);
@@ -168,7 +174,7 @@ impl Launchers {
         // Others may launch meanwhile; if one of them made the same, one is dropped some day.
         let launcher = make()?;
         let mut list = list();
-        list.push_front(Ready { ctx, shape: *shape, launcher: Arc::clone(&launcher) });
+        list.push_front(Ready { ctx, shape: *shape, stack, launcher: Arc::clone(&launcher) });
         let kept = list.len().min(KEPT);
         let dropped = list.split_off(kept);
         drop(list);

@@ -339,9 +339,11 @@ fn launcher(ctx: &Ctx, func: &Func, shape: &Shape) -> Result<Arc<Launcher>> {
         return Err(Code::INVALID_HANDLE);
     }
     let process = process()?;
-    func.launchers.of(ctx.id, shape, || {
+    let stack = ctx.stack();
+    func.launchers.of(ctx.id, (shape, stack), || {
         let config = LaunchConfig {
             shared_bytes: shape.shared,
+            stack_bytes: stack,
             cooperative: shape.cooperative,
             cluster: shape.cluster,
             seed: process.config.seed,

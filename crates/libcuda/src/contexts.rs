@@ -168,8 +168,7 @@ pub(crate) fn affinity(to: Out<u8>, kind: u32) -> Result {
 }
 
 pub(crate) fn set_limit(limit: u32, value: u64) -> Result {
-    context::current()?.limit(limit)?.store(value, Ordering::Relaxed);
-    Ok(())
+    context::current()?.set_limit(limit, value)
 }
 
 pub(crate) fn get_limit(value: Out<u64>, limit: u32) -> Result {

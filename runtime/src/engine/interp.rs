@@ -29,7 +29,7 @@ pub(crate) fn run(grid: &Grid, entry: FuncId) -> Finished {
         return Finished::not_begun(Lack::Window);
     };
     let frames = FrameLayout::of_module(&module.ir);
-    let stride = u64::from(local_stride(&module.ir, &frames, entry));
+    let stride = u64::from(local_stride(&module.ir, &frames, entry, grid.stack));
     let mut crew = Interp { grid, entry, space, stride };
     // The interpreter's atomics are plain reads and writes: one thread only.
     let mut shared = Shared::new(grid, 1);

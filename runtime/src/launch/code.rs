@@ -68,6 +68,7 @@ impl Function {
             entry: Arc::clone(&self.name),
             shape: config.shape(),
             bounds: if checked { Bounds::Exact } else { config.bounds },
+            stack: config.stack(),
             cluster: cluster > 1,
             host: self.module.inner.device.inner.host,
             late: config.results_come() != AsyncOrder::Earliest,

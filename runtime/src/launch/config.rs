@@ -51,6 +51,9 @@ pub struct LaunchConfig {
     pub block: [u32; 3],
     /// Dynamic shared memory in bytes.
     pub shared_bytes: u32,
+    /// Bytes of local memory that a thread has for calls whose depth nobody knows (recursion, calls through pointers) and, once more, for what `alloca` takes: at least
+    /// [`STACK`](Self::STACK) and at most [`MOST_STACK`](Self::MOST_STACK), whatever it says.
+    pub stack_bytes: u32,
     /// All blocks may wait for each other.
     pub cooperative: bool,
     /// Blocks of a cluster in x, y, z; `None` for what the entry asks for.
@@ -95,12 +98,23 @@ pub struct LaunchConfig {
 }
 
 impl LaunchConfig {
+    /// Bytes of the stack of a thread, where nobody asks for more.
+    pub const STACK: u32 = 64 << 10;
+    /// Bytes of the stack of a thread, at most: what local memory a thread has on any device.
+    pub const MOST_STACK: u32 = 512 << 10;
+
+    /// Bytes of the stack of a thread.
+    pub(crate) fn stack(&self) -> u32 {
+        self.stack_bytes.clamp(LaunchConfig::STACK, LaunchConfig::MOST_STACK)
+    }
+
     /// A launch of compiled code with exact bounds on all cores.
     pub fn new(grid: [u32; 3], block: [u32; 3]) -> LaunchConfig {
         LaunchConfig {
             grid,
             block,
             shared_bytes: 0,
+            stack_bytes: LaunchConfig::STACK,
             cooperative: false,
             cluster: None,
             seed: 0,

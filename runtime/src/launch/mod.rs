@@ -233,6 +233,7 @@ impl PreparedLaunch {
             entry: (Arc::clone(&function.name), entry.func),
             env,
             param_bytes: block.len() as u64,
+            stack: config.stack(),
             units,
             unit_size,
             order: Order::new(units, config.seed),

@@ -10,9 +10,6 @@ use handloom_store::{Digest, Digester};
 use super::program::Key;
 use crate::run::{Backend, Tier};
 
-/// Local memory for calls whose depth nobody knows: recursion and calls through pointers. In bytes for each thread.
-pub(super) const CALL_STACK: u64 = 64 << 10;
-
 /// Instructions up to which Cranelift makes code on the thread that asks for it. It takes some milliseconds then; a thread of its own, which can be
 /// left alone, takes up to a tenth longer: its heap has no page yet, and its core none of what the first stages wrote.
 const SMALL: usize = 256;
@@ -71,7 +68,7 @@ impl Outline {
     /// Of an entry, which the module has.
     pub(crate) fn new(module: &simt::Module, whole: &Whole, key: &Key) -> Outline {
         let entry = module.entries[&*key.entry].func;
-        let local_stride = stride(module, &whole.frames, entry, whole.grows);
+        let local_stride = stride(module, &whole.frames, entry, (whole.grows, key.stack));
         let reach = module.reachable(entry);
         let is_small = size(reach.iter().map(|f| &module.funcs[f.idx()]))
             <= match key.backend {
@@ -123,10 +120,10 @@ fn size<'f>(funcs: impl Iterator<Item = &'f simt::Function>) -> usize {
     funcs.flat_map(|f| &f.blocks).map(|b| b.insts.len() + 1).sum()
 }
 
-/// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a fixed stack if that has no bound. Where
-/// `alloca` takes memory too, as much as a fixed stack is added.
-pub(crate) fn local_stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId) -> u32 {
-    stride(ir, frames, entry, grows(ir))
+/// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a stack of so many bytes if that has no bound. Where
+/// `alloca` takes memory too, as much as such a stack is added.
+pub(crate) fn local_stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId, stack: u32) -> u32 {
+    stride(ir, frames, entry, (grows(ir), stack))
 }
 
 /// Whether a function of a module takes local memory as it goes.
@@ -135,12 +132,12 @@ fn grows(ir: &simt::Module) -> bool {
     ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).any(is_alloca)
 }
 
-fn stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId, grows: bool) -> u32 {
+fn stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId, (grows, stack): (bool, u32)) -> u32 {
     // The frames of a module have one alignment.
     let align = frames[entry.idx()].align;
     let own = frames[entry.idx()].size.next_multiple_of(align);
     let needed = deepest(ir, frames, entry, align, &mut Depths::default());
-    let fixed = if grows || needed.is_none() { CALL_STACK } else { 0 };
+    let fixed = if grows || needed.is_none() { u64::from(stack) } else { 0 };
     let mut stride = (needed.unwrap_or(own) + fixed).next_multiple_of(align);
     // Threads a multiple of a page apart would share a few cache sets.
     if stride.is_multiple_of(4096) {
@@ -208,8 +205,8 @@ mod tests {
             ..simt::Module::default()
         };
         let frames = FrameLayout::of_module(&ir);
-        assert_eq!(local_stride(&ir, &frames, FuncId(0)), 32 + 16 + 112);
-        assert_eq!(u64::from(local_stride(&ir, &frames, FuncId(3))), 16 + CALL_STACK);
+        assert_eq!(local_stride(&ir, &frames, FuncId(0), 4096), 32 + 16 + 112);
+        assert_eq!(local_stride(&ir, &frames, FuncId(3), 1 << 17), 16 + (1 << 17));
         assert_eq!(ir.reachable(FuncId(1)), [FuncId(1), FuncId(2)]);
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Key {
     pub(crate) entry: Arc<str>,
     pub(crate) shape: LaunchShape,
     pub(crate) bounds: Bounds,
+    /// Bytes of the stack of a thread.
+    pub(crate) stack: u32,
     /// Clusters of more than one cta.
     pub(crate) cluster: bool,
     /// The machine.

@@ -432,6 +432,18 @@ fn endless_recursion_is_a_trap() {
     }
 }
 
+#[test]
+fn a_stack_is_as_large_as_it_is_asked_to_be() {
+    // 9000 calls deep, the sum of 1 to 9000.
+    let body = RECURSION.replace("and.b32 %r2, %r1, 7;", "mov.u32 %r2, 9000;").replace("mul.lo.u32 %r5", "add.u32 %r5");
+    for engine in engines() {
+        let usual = config(1, 40, engine);
+        assert_eq!(trap(&body, &usual, 40).kind().word(), "stack", "{engine:?}");
+        let deep = LaunchConfig { stack_bytes: LaunchConfig::MOST_STACK, ..usual };
+        assert_eq!(run(&body, &deep, 40), [40_504_500; 40], "{engine:?}");
+    }
+}
+
 /// Sum over each warp by shuffles, with lanes that come from both sides of a branch.
 const SHUFFLE: &str = "
 .visible .entry k(.param .u64 out)
