@@ -339,8 +339,8 @@ impl Copy {
         self.run().map_err(|e| Code::from(&e))
     }
 
-    /// Copies in the order of a stream; one from device to device in the default stream as [`now`](Self::now), since it comes behind all work of both. Memory of the process that is not pinned may be used again after the call, as on a GPU: what is read is set
-    /// aside, and what is written is waited for.
+    /// Copies in the order of a stream; from device to device in the default stream as [`now`](Self::now), since that comes behind all work of both. Memory of
+    /// the process that is not pinned may be used again after the call, as on a GPU: what is read is set aside, and what is written is waited for.
     ///
     /// # Errors
     /// As [`now`](Self::now).

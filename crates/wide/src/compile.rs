@@ -96,7 +96,7 @@ pub fn compile_while(
     options: &Options,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Option<Assembly>, Refusal> {
-    Ok(made(func, options, false, wanted)?.map(|(assembly, _)| assembly))
+    Ok(made(func, options, (false, 0), wanted)?.map(|(assembly, _)| assembly))
 }
 
 /// The code of a function as text, labels and a line for each instruction, each with the statement that it was made from. Code that several statements share
@@ -105,13 +105,14 @@ pub fn compile_while(
 /// # Errors
 /// As [`compile()`].
 pub fn lines(func: &Function, options: &Options) -> Result<Vec<Line>, Refusal> {
-    Ok(made(func, options, true, &|| true)?.map_or_else(Vec::new, |(_, lines)| lines))
+    Ok(made(func, options, (true, 0), &|| true)?.map_or_else(Vec::new, |(_, lines)| lines))
 }
 
+/// `room`: bytes of a context for scratch rows, at least.
 fn made(
     func: &Function,
     options: &Options,
-    with_text: bool,
+    (with_text, room): (bool, u32),
     wanted: &dyn Fn() -> bool,
 ) -> Result<Option<(Assembly, Vec<Line>)>, Refusal> {
     let mut a = if has_avx512(&options.host) { Asm::new() } else { Asm::with_avx2() };
@@ -207,11 +208,18 @@ fn made(
         spreads: Vec::new(),
         copies: Vec::new(),
         at: (0, 0),
-        scratch: (0, 0),
+        scratch: (0, room),
+        has_grown: false,
         a,
     };
     if !e.run(wanted)? {
         return Ok(None);
+    }
+    if e.has_grown {
+        // Where warps go side by side more rows are wanted than elsewhere, which code before did not know.
+        let room = e.scratch.1;
+        drop(e);
+        return made(func, options, (with_text, room), wanted);
     }
     let goes_alone = !options.gangs && e.may_have_gangs();
     let mut tables = std::mem::take(&mut e.tables);

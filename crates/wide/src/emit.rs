@@ -226,6 +226,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) at: (usize, usize),
     /// Bytes of scratch space that the instruction uses, and the most that any uses.
     pub(crate) scratch: (u32, u32),
+    /// Contexts have become larger than code was made for.
+    pub(crate) has_grown: bool,
 }
 
 /// Vector `n`.

@@ -2,10 +2,10 @@
 //!
 //! Exact to the bit are moves, logic, shifts and fields by amounts that are known, permutations of bytes, extensions, packing, selections, and comparisons
 //! whose result the known bits decide. Sums and differences are unknown from the lowest unknown bit on, products from where the other factor moves it. Of floats and conversions each element of
-//! a packed type is known or not as a whole. Of everything else no bit is known if one of a source is not.
+//! a packed type is known or not as a whole, as is each element of a SIMD video instruction. Of everything else no bit is known if one of a source is not.
 
 use handloom_ir::num;
-use handloom_ir::simt::Pure;
+use handloom_ir::simt::{Pure, VideoSimd};
 use handloom_ir::types::{Cmp, Float, Int, ScalarType, Ty};
 
 /// The bits of the results that are not known. `src`: the bits of the sources, `undef`: which of them nobody wrote.
@@ -44,6 +44,7 @@ pub fn pure(op: Pure, src: &[u64], undef: &[u64]) -> [u64; 2] {
         | Pure::Ex2 { ty, .. }
         | Pure::Tanh { ty } => one(by_element(ty, any())),
         Pure::Cvt(cvt) => one(converted(cvt.to, cvt.from, undef, all[0])),
+        Pure::VideoSimd(v) => one(video_simd(v, undef)),
         Pure::MulHi(_)
         | Pure::Mul24 { .. }
         | Pure::Div(_)
@@ -64,7 +65,6 @@ pub fn pure(op: Pure, src: &[u64], undef: &[u64]) -> [u64; 2] {
         | Pure::Bmsk { .. }
         | Pure::Video(_)
         | Pure::Vmad(_)
-        | Pure::VideoSimd(_)
         | Pure::FCmp { .. }
         | Pure::FDiv { .. }
         | Pure::FRcp { .. }
@@ -136,6 +136,22 @@ fn is_zero(src: &[u64], undef: &[u64]) -> bool {
     src.iter().zip(undef).any(|(value, undef)| *value == 0 && *undef == 0)
 }
 
+/// Elements of which a bit is unknown are unknown as a whole. A sum of all results is one from the lowest unknown bit on.
+fn video_simd(v: VideoSimd, undef: &[u64]) -> u64 {
+    let bits = v.bits();
+    let of_element = (1_u64 << bits) - 1;
+    let both = undef[1] << 32 | undef[0];
+    let is_unknown = |i: usize| [v.a, v.b].iter().any(|e| both >> (u32::from(e.select[i]) * bits) & of_element != 0);
+    let taken = (0..usize::from(v.n)).filter(|i| v.mask >> i & 1 == 1);
+    if v.accumulate {
+        return from_lowest(taken.fold(undef[2], |sum, i| sum | u64::from(is_unknown(i))));
+    }
+    taken.fold(undef[2], |merged, i| {
+        let element = of_element << (i as u32 * bits);
+        merged & !element | if is_unknown(i) { element } else { 0 }
+    })
+}
+
 /// Bits that the table makes 0 for some values of the unknown ones and 1 for others.
 fn lop3(table: u8, src: &[u64], undef: &[u64]) -> u64 {
     let mut can = [0_u64; 2];
@@ -204,6 +220,8 @@ fn converted(to: ScalarType, from: ScalarType, undef: &[u64], all: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use handloom_ir::simt::video::{Elements, SimdOp};
+
     use super::*;
 
     const HALF: u64 = 0xffff;
@@ -238,6 +256,26 @@ mod tests {
                 assert_eq!(pure(Pure::Lop3(table), &src, &undef)[0] & 1, u64::from(differs), "{table:#x} {bits:#b}");
             }
         }
+    }
+
+    #[test]
+    fn elements_of_video_instructions_are_known_one_by_one() {
+        let in_order = Elements { select: [0, 1, 2, 3], signed: false };
+        // Those of b, in falling order.
+        let of_b = Elements { select: [7, 6, 5, 4], signed: true };
+        let of = |mask, accumulate| {
+            let (op, n, signed, sat) = (SimdOp::AbsDiff, 4, false, false);
+            Pure::VideoSimd(VideoSimd { op, n, signed, a: in_order, b: of_b, mask, sat, accumulate })
+        };
+        let none = [0; 3];
+        assert_eq!(pure(of(15, false), &none, &[0xff00_0000, 0, 0]), [0xff00_0000, 0]);
+        // The lowest byte of b goes into the highest element, one bit of it is enough.
+        assert_eq!(pure(of(15, false), &none, &[0, 0x40, 0]), [0xff00_0000, 0]);
+        // What is not asked for comes from c.
+        assert_eq!(pure(of(7, false), &none, &[0, 0x40, 0x8000_0080]), [0x8000_0000, 0]);
+        // A sum of all elements, and one without those that are not known.
+        assert_eq!(pure(of(15, true), &none, &[0, 0x40, 0x100]), [0xffff_ffff, 0]);
+        assert_eq!(pure(of(7, true), &none, &[0, 0x40, 0x100]), [0xffff_ff00, 0]);
     }
 
     #[test]
