@@ -435,7 +435,8 @@ impl PreparedLaunch {
         let is_again = doubted.is_some();
         let wall = start.elapsed();
         if let Some(begin) = begin {
-            self.trace(begin, wall);
+            // By the clock that its blocks have their times from.
+            self.trace(begin, begin.elapsed());
         }
         let recompiled = self.grid.recompile.result();
         let run = wall.saturating_sub(recompiled.time);
