@@ -235,6 +235,7 @@ impl Job {
             (None, Some(BoundsSpec::Exact) | None) => Bounds::Exact,
         };
         config.backend = args.backend.map_or(config.backend, Backend::from);
+        config.stack_bytes = args.stack.unwrap_or(config.stack_bytes);
         config.threads = args.threads.map(std::num::NonZeroUsize::get).or(self.threads).unwrap_or(0);
         config.timeout = match launch.timeout {
             Some(seconds) => Some(limit(seconds)?),

@@ -179,11 +179,9 @@ impl Ctx {
         self.printed.while_waiting(wait)
     }
 
-    /// Bytes of the stack of a thread, as far as the program asked for more than there are at least.
+    /// Bytes of the stack of a thread that the program asked for.
     pub fn stack(&self) -> u32 {
-        u32::try_from(self.limits[STACK_SIZE as usize].load(Ordering::Relaxed))
-            .unwrap_or(u32::MAX)
-            .max(LaunchConfig::STACK)
+        u32::try_from(self.limits[STACK_SIZE as usize].load(Ordering::Relaxed)).unwrap_or(u32::MAX)
     }
 
     /// Sets a limit by its number.

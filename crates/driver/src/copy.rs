@@ -151,9 +151,7 @@ impl Copy {
             let found = process().ok().and_then(|process| process.memory.find(address));
             found.is_some_and(|a| matches!(a.kind, Use::Device | Use::Pool(_)))
         };
-        let is_same =
-            matches!((&self.to_place, &self.from_place), (Place::Device(a), Place::Device(b)) if Arc::ptr_eq(a, b));
-        is_same && is_of_device(self.to.address) && is_of_device(self.from.address)
+        self.stays() == Some(true) && is_of_device(self.to.address) && is_of_device(self.from.address)
     }
 
     /// Whether it touches memory of the process that no device owns.
@@ -292,26 +290,27 @@ impl Copy {
         Copy { from, from_place: Place::Staged(Arc::new(all)), ..self.clone() }
     }
 
-    /// The devices that it touches.
-    fn devices(&self) -> impl Iterator<Item = &Arc<Gpu>> {
-        [&self.to_place, &self.from_place].into_iter().filter_map(|place| match place {
-            Place::Device(gpu) => Some(gpu),
-            Place::Host | Place::Staged(_) => None,
-        })
+    /// Whether it touches memory of a device.
+    fn touches(&self, gpu: &Arc<Gpu>) -> bool {
+        [&self.to_place, &self.from_place].iter().any(|place| matches!(place, Place::Device(a) if Arc::ptr_eq(a, gpu)))
     }
 
-    /// Whether it goes from one device to another.
-    fn crosses_devices(&self) -> bool {
-        matches!((&self.to_place, &self.from_place), (Place::Device(a), Place::Device(b)) if !Arc::ptr_eq(a, b))
+    /// Whether it goes from memory of a device to that of the same one; `None` if one end of it is not of a device.
+    fn stays(&self) -> Option<bool> {
+        match (&self.to_place, &self.from_place) {
+            (Place::Device(a), Place::Device(b)) => Some(Arc::ptr_eq(a, b)),
+            _ => None,
+        }
     }
 
     /// Waits for all that a context's device and those that it touches have to do, in whatever stream, if it touches another one: then it comes behind all of that.
     fn wait_for_devices(&self, ctx: &Ctx) -> Result {
-        let touched: Vec<i32> = self.devices().map(|gpu| gpu.ordinal).collect();
-        if touched.iter().all(|n| *n == ctx.gpu.ordinal) {
+        let (to_device, from_device) = self.is_of_device();
+        let is_of_own = self.touches(&ctx.gpu);
+        if !to_device && !from_device || is_of_own && self.stays() != Some(false) {
             return Ok(());
         }
-        let is_meant = |other: &Ctx| other.gpu.ordinal == ctx.gpu.ordinal || touched.contains(&other.gpu.ordinal);
+        let is_meant = |other: &Ctx| Arc::ptr_eq(&other.gpu, &ctx.gpu) || self.touches(&other.gpu);
         process()?
             .contexts
             .all()
@@ -345,7 +344,7 @@ impl Copy {
     /// # Errors
     /// As [`now`](Self::now).
     pub fn later(&self, ctx: &Ctx, stream: &Arc<Stream>) -> Result {
-        if stream.is_legacy() && !stream.is_capturing() && self.crosses_devices() {
+        if stream.is_legacy() && !stream.is_capturing() && self.stays() == Some(false) {
             return self.now(ctx, stream);
         }
         if stream.is_capturing() || !self.is_pageable() {

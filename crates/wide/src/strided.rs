@@ -236,8 +236,7 @@ impl Emit<'_> {
 
     /// Elements of 32 or 64 bits to where their lanes stand, in vector 5.
     fn arrange(&mut self, ty: Ty, lanes: &[Option<usize>], from: Register) {
-        let order: Vec<u64> = lanes.iter().map(|l| l.unwrap_or(0) as u64).collect();
-        self.order(ty, &order, zmm(5));
+        self.order(ty, &sources(lanes), zmm(5));
         self.a.op3(permutation(ty), zmm(5), zmm(5), from);
     }
 
@@ -252,8 +251,7 @@ impl Emit<'_> {
         );
         let taking = self.lanes_mask(x.lanes, ty, q);
         self.a.op3i(fill, Out::masked(ones, taking), ones, ones, 0xff);
-        let order: Vec<u64> = lanes.iter().map(|l| l.unwrap_or(0) as u64).collect();
-        self.order(ty, &order, zmm(6));
+        self.order(ty, &sources(lanes), zmm(6));
         self.a.op3(permutation(ty), ones, zmm(6), ones);
         let test = by_width(ty, Code::EVEX_Vptestmd_kr_k1_zmm_zmmm512b32, Code::EVEX_Vptestmq_kr_k1_zmm_zmmm512b64);
         self.a.op3(test, Out::masked(K6, of), ones, ones);
@@ -363,6 +361,11 @@ impl Emit<'_> {
         let c = self.lanes_constant(ty, order);
         self.a.op2(load_code(ty), to, c);
     }
+}
+
+/// The lane that each element of a chunk is of; any one where it is of none.
+fn sources(lanes: &[Option<usize>]) -> Vec<u64> {
+    lanes.iter().map(|l| l.unwrap_or(0) as u64).collect()
 }
 
 /// Elements by number, of one vector.

@@ -219,13 +219,19 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
         let (mut left, mut n_ranges) = (far, 0);
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
+            left &= left - 1;
+            // What one lane may do with a range another may do too.
+            if found.holds(at[lane], bytes) {
+                continue;
+            }
             match view.lately(at[lane], bytes, !is_load) {
                 Some(hit) if !is_global && is_weak || check::is_global(hit.kind) => found = hit,
                 _ => return false,
             }
-            // What one lane may do with a range another may do too.
             n_ranges += 1;
-            left &= if n_ranges <= MOST_RANGES { !lanes_within(&found, bytes, &at) } else { left - 1 };
+            if n_ranges <= MOST_RANGES {
+                left &= !lanes_within(&found, bytes, &at);
+            }
         }
         refresh(c, r, found, bytes);
     } else if c.mask & !shared == 0 {
@@ -240,13 +246,12 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
 #[cfg(target_arch = "x86_64")]
 const MOST_RANGES: u32 = 4;
 
-/// The lanes whose accesses of so many bytes lie in a range that has room for one.
+/// The lanes whose accesses of so many bytes lie in a range.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2,bmi1")]
 fn lanes_within(range: &Hit, bytes: u64, at: &[u64; 32]) -> u32 {
-    let room = range.size - bytes;
-    (0_u32..).zip(at).fold(0, |all, (lane, a)| all | u32::from(a.wrapping_sub(range.base) <= room) << lane)
+    (0_u32..).zip(at).fold(0, |all, (lane, a)| all | u32::from(range.holds(*a, bytes)) << lane)
 }
 
 /// The same for shared memory, whose addresses are offsets.

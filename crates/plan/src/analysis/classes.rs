@@ -366,6 +366,11 @@ impl Facts {
         self.may.test && i < if self.masked.has(b) { self.n_deferrable[b] } else { self.n_before_effects[b] }
     }
 
+    /// What the shape of the result of instruction `i` of block `b` may ask of code.
+    pub fn may_at(&self, b: usize, i: usize) -> May {
+        May { test: self.may_test(b, i), ..self.may }
+    }
+
     /// Whether what an instruction reads is tested before any code of a CTA runs.
     pub fn is_tested(&self, inst: &Inst) -> bool {
         let is_tested = |v: &Val| match v {
@@ -380,8 +385,8 @@ impl Facts {
         let together = !self.masked.has(b);
         match inst.op {
             Op::Pure(p) if k == 0 => {
-                let may = May { test: self.may_test(b, i) || self.is_tested(inst), ..self.may };
-                shape::pure(p, args, may).map(|r| r.shape)
+                let may = self.may_at(b, i);
+                shape::pure(p, args, May { test: may.test || self.is_tested(inst), ..may }).map(|r| r.shape)
             }
             Op::Pure(_) => args.iter().all(|a| a.shape.is_some_and(|s| s.is_uniform())).then_some(Shape::UNIFORM),
             Op::Sreg(s) => {

@@ -13,7 +13,7 @@ use handloom_ir::simt::{Inst, Op, Pure, Reg, Term, Val, text};
 use crate::access::{AccessClass, Kind, Own};
 use crate::analysis::cfg::Set;
 use crate::analysis::classes::Class;
-use crate::analysis::shape::{Arg, May, Shape, pure};
+use crate::analysis::shape::{Arg, Shape, pure};
 use crate::options::Bounds;
 use crate::order::{AccessOrder, FenceOrder};
 use crate::packs::atomics::AtomicWay;
@@ -267,9 +267,7 @@ impl Strategy<'_> {
             Way::Routine => "routine".into(),
         };
         let is_affine = args.iter().all(|a| a.shape.is_some());
-        if is_affine
-            && let Some(result) = pure(op, &args, May { test: self.plan.facts.may_test(b, i), ..self.plan.facts.may })
-        {
+        if is_affine && let Some(result) = pure(op, &args, self.plan.facts.may_at(b, i)) {
             let how = match scalar(op) {
                 Some(Scalar::Each(op, _)) => format!("scalar {}", word(&op)),
                 Some(s) => format!("scalar {}", word(&s)),

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::Value;
 use handloom_diag::hash::{FastMap, FastSet};
 use handloom_ir::simt::*;
 use handloom_plan::ValueOp;
-use handloom_plan::analysis::shape::{self as shapes, Arg, May, Shape};
+use handloom_plan::analysis::shape::{self as shapes, Arg, Shape};
 use handloom_plan::packs::{PACKS, TOGETHER, pack_start};
 use handloom_plan::ways::{Vector, Way};
 
@@ -125,7 +125,7 @@ fn is_scalar(cx: &mut Emit<'_, '_>, b: usize, k: usize) -> bool {
         let Rep::Affine(s, _) = cx.rep(*v) else { return false };
         args.push(Arg { shape: Some(s), value: constant(*v) });
     }
-    shapes::pure(op, &args, May { test: cx.plan.facts.may_test(b, k), ..cx.plan.facts.may }).is_some()
+    shapes::pure(op, &args, cx.plan.facts.may_at(b, k)).is_some()
 }
 
 fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
