@@ -210,6 +210,7 @@ fn three_words(statements: &[String], rows: &[[u32; 3]], by: engines::Way) -> Ve
         backend: by.backend,
         bounds: by.bounds,
         tier: by.tier,
+        knows_params: by.knows_params,
         threads: 1,
         ..LaunchConfig::new([grid, 1, 1], [128, 1, 1])
     };

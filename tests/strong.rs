@@ -71,7 +71,7 @@ fn strong_accesses_stay() {
     let checked = checked.module.unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
     let before = handloom_lower::lower(&checked);
     let shape = LaunchShape { ntid: [64, 1, 1], small_grid: true };
-    let behind = handloom_lower::specialise(&before, "k", &shape, Strengths::default());
+    let behind = handloom_lower::specialise(&before, "k", &shape, &[], Strengths::default());
     assert_eq!(strong(before.funcs.iter()).len(), 22);
     assert_eq!(strong(before.funcs.iter()), strong(behind.values()));
     let is_kept = |o: &Op| matches!(o, Op::Atom { .. });

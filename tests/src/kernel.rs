@@ -139,6 +139,7 @@ pub fn run(way: Way, ir: Ir, sources: &[u64], results: &[u64], grid: (usize, usi
         engine: way.engine,
         bounds: way.bounds,
         tier: way.tier,
+        knows_params: way.knows_params,
         backend: way.backend,
         ..LaunchConfig::new([grid.0 as u32, 1, 1], [grid.1 as u32, 1, 1])
     };

@@ -26,6 +26,8 @@ pub struct Way {
     pub bounds: Bounds,
     /// The lowest tier of code.
     pub tier: Tier,
+    /// Whether code is made for numbers among the parameters.
+    pub knows_params: bool,
     /// Who makes the code.
     pub backend: Backend,
     /// The widest vectors that code and routines use.
@@ -61,6 +63,7 @@ pub const JIT_EXACT: Way = Way {
     engine: Engine::Jit,
     bounds: Bounds::Exact,
     tier: Tier::Lean,
+    knows_params: false,
     backend: Backend::Cranelift,
     vectors: Vectors::V512,
     checks: None,
@@ -81,21 +84,24 @@ pub const CODE_CHECKED: Way = Way { name: "jit, checked", checks: Some(Checks::a
 /// Compiled code with contained bounds.
 pub const JIT_CONTAINED: Way = Way { name: "jit, contained bounds", bounds: Bounds::Contained, ..JIT_EXACT };
 
-/// Wide code with exact bounds.
-pub const WIDE_EXACT: Way = Way { name: "wide, exact bounds", backend: Backend::Wide, tier: Tier::Quick, ..JIT_EXACT };
+/// Wide code with exact bounds, which knows numbers among the parameters.
+pub const WIDE_EXACT: Way =
+    Way { name: "wide, exact bounds", backend: Backend::Wide, tier: Tier::Quick, knows_params: true, ..JIT_EXACT };
 
 /// Wide code with contained bounds.
-pub const WIDE_CONTAINED: Way = Way { name: "wide, contained bounds", bounds: Bounds::Contained, ..WIDE_EXACT };
+pub const WIDE_CONTAINED: Way =
+    Way { name: "wide, contained bounds", bounds: Bounds::Contained, knows_params: false, ..WIDE_EXACT };
 
 /// The wide code that a launch starts with.
 pub const WIDE_LEAN: Way = Way { name: "wide, lean code", tier: Tier::Lean, ..WIDE_EXACT };
 
 /// Wide code of AVX2 with exact bounds.
-pub const NARROW_EXACT: Way = Way { name: "wide of avx2, exact bounds", vectors: Vectors::V256, ..WIDE_EXACT };
+pub const NARROW_EXACT: Way =
+    Way { name: "wide of avx2, exact bounds", vectors: Vectors::V256, knows_params: false, ..WIDE_EXACT };
 
-/// Wide code of AVX2 with contained bounds.
+/// Wide code of AVX2 with contained bounds, which knows numbers among the parameters.
 pub const NARROW_CONTAINED: Way =
-    Way { name: "wide of avx2, contained bounds", vectors: Vectors::V256, ..WIDE_CONTAINED };
+    Way { name: "wide of avx2, contained bounds", bounds: Bounds::Contained, knows_params: true, ..NARROW_EXACT };
 
 /// All ways that tests compare; the first is the reference.
 const WAYS: &[Way] =
@@ -299,6 +305,7 @@ impl Job<'_> {
                 engine: way.engine,
                 bounds: way.bounds,
                 tier: way.tier,
+                knows_params: way.knows_params,
                 backend: way.backend,
                 timeout: Some(limit),
                 check,

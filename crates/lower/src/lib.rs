@@ -26,6 +26,7 @@ mod module;
 mod names;
 mod operand;
 mod origins;
+mod params;
 pub mod passes;
 mod peers;
 mod rank_masks;
@@ -37,6 +38,7 @@ mod yields;
 
 pub use graph::order_blocks;
 pub use module::{lower, lower_marked};
+pub use params::that_count_turns;
 pub use passes::may_unroll;
 pub use reads::{Reads, float_reads};
 pub use specialise::{as_lowered, specialise, specialise_counted};

@@ -6,9 +6,9 @@ use handloom_ir::simt::*;
 use handloom_ir::types::Ty;
 use smallvec::smallvec;
 
-use crate::{count, passes};
+use crate::{count, params, passes};
 
-/// The functions that an entry may run, with the constants of a launch shape folded and all passes run.
+/// The functions that an entry may run, with the constants of a launch shape folded and all passes run; `known`: what is known of the parameters of the launches.
 ///
 /// They keep their numbers, because handles are made of them. What else there is of a module is read from the one that was lowered.
 ///
@@ -18,9 +18,11 @@ pub fn specialise(
     module: &Module,
     entry: &str,
     shape: &LaunchShape,
+    known: &[ParamValue],
     strengths: passes::Strengths,
 ) -> ByFunction<Function> {
-    let (func, funcs) = extract(module, entry);
+    let (func, mut funcs) = extract(module, entry);
+    params::fix(&mut funcs[func], known);
     specialise_extracted(funcs, module, func, shape, strengths)
 }
 

@@ -82,6 +82,7 @@ impl Function {
             audited,
             in_order: false,
             counted: config.count.as_ref().map_or(Counting::Nothing, Tally::level),
+            known: Vec::new(),
         }
     }
 

@@ -68,6 +68,8 @@ pub struct LaunchConfig {
     pub bounds: Bounds,
     /// The lowest tier of compiled code that blocks start in. It stays so for later launches of the code, as after a block that needed it.
     pub tier: Tier,
+    /// Its first code is made for the numbers among its parameters that are worth to be constants, as code of launches that run for long is.
+    pub knows_params: bool,
     /// Who makes its code.
     pub backend: Backend,
     /// Longest time it may take: to make its code, and to run.
@@ -122,6 +124,7 @@ impl LaunchConfig {
             engine: Engine::Jit,
             bounds: Bounds::Exact,
             tier: Tier::Lean,
+            knows_params: false,
             backend: Backend::of_environment(),
             timeout: None,
             threads: 0,

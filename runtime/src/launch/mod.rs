@@ -10,6 +10,7 @@ mod family;
 mod launcher;
 mod listing;
 mod proven;
+mod special;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -33,6 +34,7 @@ pub use launcher::Launcher;
 pub(crate) use launcher::Params;
 pub use listing::Listing;
 use proven::Snapshot;
+use special::SpecialsInUse;
 
 use crate::children::Nesting;
 use crate::engine;
@@ -132,6 +134,8 @@ pub struct PreparedLaunch {
     workspace: Option<u64>,
     bindings: Vec<Binding>,
     workers: sched::Workers,
+    /// Programs for numbers among its parameters, with the memory of their blocks.
+    specials: SpecialsInUse,
     /// Whether no check can find anything, so that it runs as if there were none.
     answer: Answer,
     /// What it touches, as far as that was known before.
@@ -284,6 +288,7 @@ impl PreparedLaunch {
             workspace,
             bindings,
             workers: sched::Workers::default(),
+            specials: SpecialsInUse::default(),
             answer,
             footprint,
             left: None,
@@ -334,6 +339,7 @@ impl PreparedLaunch {
         let module = &self.grid.module;
         if let Some(space) = module.device.inner.memory.space(module.space_kind()) {
             std::mem::take(&mut self.workers).release(space);
+            std::mem::take(&mut self.specials).release(space);
         }
     }
 
@@ -342,6 +348,7 @@ impl PreparedLaunch {
         let module = &self.grid.module;
         if let Some(space) = module.device.inner.memory.space(module.space_kind()) {
             self.workers.rest(space);
+            self.specials.rest(space);
         }
     }
 
@@ -440,10 +447,15 @@ impl PreparedLaunch {
         }
         let recompiled = self.grid.recompile.result();
         let run = wall.saturating_sub(recompiled.time);
-        if let Some(program) = self.program.as_ref().filter(|_| !is_again) {
-            program.note_time(run, self.workers.n_active, self.grid.units);
-            if program.may_rise() {
-                program.note_lean(&self.grid.module, run, self.workers.n_active);
+        if let Some(general) = self.program.as_ref().filter(|_| !is_again) {
+            if let Some((program, workers)) = self.specials.current() {
+                program.note_time(run, workers.n_active, self.grid.units);
+            } else {
+                general.note_time(run, self.workers.n_active, self.grid.units);
+                if general.may_rise() {
+                    general.note_lean(&self.grid.module, run, self.workers.n_active);
+                }
+                self.specials.note(general, &self.grid.module, run, self.workers.n_active);
             }
         }
         drop(watchdog);
@@ -549,9 +561,13 @@ impl PreparedLaunch {
 
     /// Runs all blocks.
     fn run_engine(&mut self) -> Finished {
-        match &self.program {
-            Some(program) => sched::run(&mut self.workers, &self.grid, program),
-            None => engine::interp::run(&self.grid, self.function.entry().func),
+        if self.program.as_ref().is_some_and(|program| !program.places().is_empty()) {
+            self.look_for_special();
+        }
+        match (self.specials.current(), &self.program) {
+            (Some((special, workers)), _) => sched::run(workers, &self.grid, special),
+            (None, Some(program)) => sched::run(&mut self.workers, &self.grid, program),
+            (None, None) => engine::interp::run(&self.grid, self.function.entry().func),
         }
     }
 
@@ -644,6 +660,7 @@ impl Drop for PreparedLaunch {
             space.give_param(self.param);
             self.workspace.map(|at| space.free(at, None));
             self.workers.release(space);
+            std::mem::take(&mut self.specials).release(space);
         }
     }
 }

@@ -5,6 +5,7 @@ mod outline;
 mod pace;
 mod program;
 mod saved;
+mod special;
 mod symbols;
 mod task;
 
@@ -19,6 +20,7 @@ use handloom_ir::simt::{self, Builtin, FuncId, Op, Param, SymKind};
 pub use load::{LoadError, front};
 pub(crate) use outline::{Outline, local_stride};
 pub(crate) use program::{CodeCell, Key, Program, Specialised};
+pub(crate) use special::Special;
 pub(crate) use task::{Left, Patience};
 
 use crate::device::Device;

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use handloom_diag::hash::FastMap;
-use handloom_ir::simt::{self, ByFunction, Callee, FrameLayout, FuncId, Op, Term};
+use handloom_ir::simt::{self, ByFunction, Callee, FrameLayout, FuncId, Op, ParamValue, Term};
 use handloom_ir::types::StateSpace;
 use handloom_store::{Digest, Digester};
 
@@ -20,7 +20,7 @@ const SMALL_WIDE: usize = 4096;
 const MOST_LEAN: usize = 1024;
 
 /// An entry as it was lowered, with all that it may call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Outline {
     /// Its function.
     pub(crate) entry: FuncId,
@@ -81,6 +81,11 @@ impl Outline {
         (key, entry, whole.digest, local_stride).hash(&mut hasher);
         reach.iter().for_each(|f| (f, &module.funcs[f.idx()]).hash(&mut hasher));
         Outline { entry, frames, local_stride, is_small, adds_up, digest: hasher.digest() }
+    }
+
+    /// The same where parameters are known.
+    pub(super) fn knowing(&self, known: &[ParamValue]) -> Outline {
+        Outline { digest: Digest::of(&(self.digest, known)), ..self.clone() }
     }
 
     /// The key of its code: of the tier that comes first, whichever that is, or of a certain one.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use handloom_codegen::{Code, Failure, Stage, compile};
 use handloom_ir::simt::text::Line;
-use handloom_ir::simt::{self, ByFunction, Counting, Counts, FrameLayout, FuncId, LaunchShape};
+use handloom_ir::simt::{self, ByFunction, Counting, Counts, FrameLayout, FuncId, LaunchShape, ParamPlace, ParamValue};
 use handloom_lower::passes::Strengths;
 use handloom_plan::abi::Tables;
 use handloom_plan::{Bounds, Host, Options};
@@ -18,6 +18,7 @@ use super::ModuleInner;
 use super::outline::{self, Outline, Whole};
 use super::pace::Pace;
 use super::saved;
+use super::special::Specials;
 use super::task::{self, Left, Patience, Place, Task, Wanted};
 use crate::error::panic_text;
 use crate::kept::CodeCache;
@@ -59,13 +60,15 @@ pub(crate) struct Key {
     pub(crate) in_order: bool,
     /// What code counts.
     pub(crate) counted: Counting,
+    /// What is known of the parameters.
+    pub(crate) known: Vec<ParamValue>,
 }
 
 /// Code of an entry and of all functions that it may call. It is of no module: modules that hold the same share it.
 #[derive(Debug)]
 pub(crate) struct Program {
-    key: Key,
-    outline: Arc<Outline>,
+    pub(super) key: Key,
+    pub(super) outline: Arc<Outline>,
     /// Frames in local memory.
     frames: ByFunction<FrameLayout>,
     /// What code is made from, as far as it was needed.
@@ -80,10 +83,23 @@ pub(crate) struct Program {
     pace: Pace,
     /// Nanoseconds that threads ran its lean code.
     lean_ns: AtomicU64,
+    /// Programs in which parameters are constants.
+    pub(super) specials: Specials,
     /// Time it took to make.
     pub(crate) compile_time: Duration,
     /// Its first code was read from disk.
     pub(crate) is_loaded: bool,
+}
+
+/// The code that comes first, with what belongs to it.
+struct Made {
+    tier: Tier,
+    codes: Codes,
+    /// What kept it from wide code.
+    refused: Option<String>,
+    frames: ByFunction<FrameLayout>,
+    /// When somebody began to make it.
+    start: Instant,
 }
 
 /// Code of the functions that an entry can reach.
@@ -93,49 +109,79 @@ impl Program {
     /// Makes code, or finds it on disk; `None` when nobody wants it any more. The error is why there is none. `least`: the tier that is asked for.
     fn make(origin: &Origin, cell: &CodeCell, least: Tier, wanted: Wanted<'_>) -> Option<Result<Program, Failure>> {
         let start = Instant::now();
-        let (key, outline, cache) = (&cell.key, &cell.outline, &origin.cache);
-        let digest = outline.digest(None);
+        let (key, outline) = (&cell.key, &cell.outline);
+        if let Some(program) = Program::load(&origin.cache, key, outline) {
+            return Some(Ok(program));
+        }
+        let source = Specialised::make(&origin.ir, key, outline);
+        let first = source.first_of_wide(key, least);
+        let better = source.better(&origin.ir, key, outline, first);
+        Program::compile(&origin.cache, (key, outline), (source, better), (first, start), wanted)
+    }
+
+    /// Finds code on disk.
+    pub(super) fn load(cache: &CodeCache, key: &Key, outline: &Arc<Outline>) -> Option<Program> {
+        let start = Instant::now();
         let mut frames = outline.frames.clone();
-        let loaded = cache.load(digest).and_then(|bytes| saved::read(&bytes, &frames, outline.entry));
-        let is_loaded = loaded.is_some();
-        let (first, codes, refused, source) = if let Some(loaded) = loaded {
-            cache.note_loaded();
-            frames.iter_mut().zip(loaded.reaches).for_each(|((_, frame), reach)| frame.reach = reach);
-            (loaded.tier, loaded.codes, loaded.refused, OnceLock::new())
-        } else {
-            let source = Specialised::make(&origin.ir, key, outline);
-            let first = source.first_of_wide(key, least);
-            let better = source.better(&origin.ir, key, outline, first);
-            let (first, codes, refused) = match better.as_ref().unwrap_or(&source).wide(key, first, wanted)? {
-                Wide::Made(codes, tier) => (tier, codes, None),
-                refused => {
-                    let first = source.first_tier(key);
-                    match source.compile(key, first, wanted)? {
-                        Ok(codes) => (first, codes, refused.why()),
-                        Err(why) => return Some(Err(why)),
-                    }
+        let bytes = cache.load(outline.digest(None))?;
+        let loaded = saved::read(&bytes, &frames, outline.entry)?;
+        cache.note_loaded();
+        frames.iter_mut().zip(loaded.reaches).for_each(|((_, frame), reach)| frame.reach = reach);
+        let made = Made { tier: loaded.tier, codes: loaded.codes, refused: loaded.refused, frames, start };
+        let program = Program::of(key, outline, made, OnceLock::new(), true);
+        if loaded.tier != Tier::Lean {
+            program.specials.know(loaded.places);
+        }
+        Some(program)
+    }
+
+    /// Makes the code of a tier from what an entry is, and from what is better for that tier. `start`: when that began.
+    pub(super) fn compile(
+        cache: &CodeCache,
+        (key, outline): (&Key, &Arc<Outline>),
+        (source, better): (Specialised, Option<Specialised>),
+        (tier, start): (Tier, Instant),
+        wanted: Wanted<'_>,
+    ) -> Option<Result<Program, Failure>> {
+        let (tier, codes, refused) = match better.as_ref().unwrap_or(&source).wide(key, tier, wanted)? {
+            Wide::Made(codes, tier) => (tier, codes, None),
+            refused => {
+                let first = source.first_tier(key);
+                match source.compile(key, first, wanted)? {
+                    Ok(codes) => (first, codes, refused.why()),
+                    Err(why) => return Some(Err(why)),
                 }
-            };
-            cache.note_compiled();
-            frames.clone_from(&source.frames);
-            cache.keep(digest, || saved::write(first, &refused, &frames, &codes));
-            (first, codes, refused, OnceLock::from(source))
+            }
         };
+        let places = source.places(key, tier);
+        let frames = source.frames.clone();
+        cache.keep(outline.digest(None), || saved::write(tier, &refused, &frames, &places, &codes));
+        cache.note_compiled();
+        let made = Made { tier, codes, refused, frames, start };
+        let program = Program::of(key, outline, made, OnceLock::from(source), false);
+        if tier != Tier::Lean {
+            program.specials.know(places);
+        }
+        Some(Ok(program))
+    }
+
+    fn of(key: &Key, outline: &Arc<Outline>, made: Made, source: OnceLock<Specialised>, is_loaded: bool) -> Program {
         let mut tiers = [const { None }; 3];
-        tiers[first as usize] = Some(codes);
-        Some(Ok(Program {
+        tiers[made.tier as usize] = Some(made.codes);
+        Program {
             key: key.clone(),
             outline: Arc::clone(outline),
-            frames,
+            frames: made.frames,
             source,
-            refused,
+            refused: made.refused,
             tiers: tiers.map(|made| made.map_or_else(Task::default, Task::done)),
-            preferred: AtomicU8::new(first as u8),
+            preferred: AtomicU8::new(made.tier as u8),
             pace: Pace::default(),
             lean_ns: AtomicU64::new(0),
-            compile_time: start.elapsed(),
+            specials: Specials::default(),
+            compile_time: made.start.elapsed(),
             is_loaded,
-        }))
+        }
     }
 
     /// Makes the code of a further tier, or finds it on disk.
@@ -147,6 +193,7 @@ impl Program {
         let loaded = cache.load(digest).and_then(|bytes| saved::read(&bytes, &self.frames, self.outline.entry));
         if let Some(loaded) = loaded.filter(|l| l.tier == tier) {
             cache.note_loaded();
+            self.specials.know(loaded.places);
             return Some(Ok(loaded.codes));
         }
         let source = self.source(&origin.ir);
@@ -164,8 +211,10 @@ impl Program {
                 Err(why) => return Some(Err(why)),
             },
         };
+        let places = source.places(&self.key, tier);
+        cache.keep(digest, || saved::write(tier, &self.refused, &self.frames, &places, &codes));
         cache.note_compiled();
-        cache.keep(digest, || saved::write(tier, &self.refused, &self.frames, &codes));
+        self.specials.know(places);
         Some(Ok(codes))
     }
 
@@ -291,7 +340,7 @@ impl Program {
         self.preferred() == Tier::Lean && self.made_by_wide()
     }
 
-    fn made_by_wide(&self) -> bool {
+    pub(super) fn made_by_wide(&self) -> bool {
         self.refused.is_none() && self.key.backend == Backend::Wide
     }
 
@@ -326,7 +375,7 @@ impl Program {
     }
 
     /// Tells the cache how many bytes of machine code there are, with so many that come.
-    fn note_bytes(&self, cache: &CodeCache, more: usize) {
+    pub(super) fn note_bytes(&self, cache: &CodeCache, more: usize) {
         cache.note_bytes(self.outline.digest(None), (self.code_bytes() + more) as u64);
     }
 
@@ -348,7 +397,8 @@ impl Program {
     /// Bytes of machine code.
     pub(crate) fn code_bytes(&self) -> usize {
         let made = self.tiers.iter().filter_map(Task::get).filter_map(Result::ok);
-        made.flat_map(Codes::values).map(|c| c.code_bytes).sum()
+        let own: usize = made.flat_map(Codes::values).map(|c| c.code_bytes).sum();
+        own + self.specials.code_bytes()
     }
 }
 
@@ -376,7 +426,8 @@ impl Specialised {
         let (funcs, counts) = match key.counted {
             _ if key.audited => (handloom_lower::as_lowered(module, &key.entry), Counts::default()),
             Counting::Nothing => {
-                (handloom_lower::specialise(module, &key.entry, &key.shape, strengths), Counts::default())
+                let funcs = handloom_lower::specialise(module, &key.entry, &key.shape, &key.known, strengths);
+                (funcs, Counts::default())
             }
             level => handloom_lower::specialise_counted(module, &key.entry, &key.shape, level),
         };
@@ -425,6 +476,14 @@ impl Specialised {
         // Tiers share the frames of threads.
         better.frames.clone_from(&self.frames);
         Some(better)
+    }
+
+    /// The parameters that are worth to be constants of code of a tier.
+    pub(super) fn places(&self, key: &Key, tier: Tier) -> Vec<ParamPlace> {
+        if tier == Tier::Lean || !key.known.is_empty() || !self.has_lean(key) {
+            return Vec::new();
+        }
+        self.funcs.get(self.entry).map_or_else(Vec::new, handloom_lower::that_count_turns)
     }
 
     /// The functions that the entry may run, by number.

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use handloom_codegen::Code;
-use handloom_ir::simt::{ByFunction, Callee, FrameLayout, FuncId};
+use handloom_ir::simt::{ByFunction, Callee, FrameLayout, FuncId, ParamPlace};
 use handloom_plan::abi::Tables;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -21,6 +21,8 @@ pub(super) struct Loaded {
     pub(super) refused: Option<String>,
     /// For each function that it may call, in order: bytes that must be there when that is called ([`FrameLayout::reach`]).
     pub(super) reaches: Vec<u64>,
+    /// Parameters that are worth to be constants of other code.
+    pub(super) places: Vec<ParamPlace>,
     pub(super) codes: Codes,
 }
 
@@ -29,6 +31,7 @@ struct Entry<'a, T> {
     tier: u8,
     refused: Cow<'a, Option<String>>,
     reaches: Cow<'a, [u64]>,
+    places: Cow<'a, [ParamPlace]>,
     #[serde(borrow)]
     functions: Vec<Function<'a, T>>,
 }
@@ -52,6 +55,7 @@ pub(super) fn write(
     tier: Tier,
     refused: &Option<String>,
     frames: &ByFunction<FrameLayout>,
+    places: &[ParamPlace],
     codes: &Codes,
 ) -> Option<Vec<u8>> {
     let functions = codes.iter().map(|(f, code)| {
@@ -63,6 +67,7 @@ pub(super) fn write(
         tier: tier as u8,
         refused: Cow::Borrowed(refused),
         reaches: reaches.into(),
+        places: places.into(),
         functions: functions.collect(),
     };
     postcard::to_allocvec(&entry).ok()
@@ -88,7 +93,9 @@ pub(super) fn read(bytes: &[u8], frames: &ByFunction<FrameLayout>, entry: FuncId
     }
     let codes: Codes = codes.into_iter().collect();
     codes.get(entry)?;
-    Some(Loaded { tier, refused: saved.refused.into_owned(), reaches: saved.reaches.into_owned(), codes })
+    let (refused, reaches, places) =
+        (saved.refused.into_owned(), saved.reaches.into_owned(), saved.places.into_owned());
+    Some(Loaded { tier, refused, reaches, places, codes })
 }
 
 /// Whether the numbers in tables are of things that are there.

@@ -12,6 +12,7 @@ mod printing;
 mod proven;
 mod rising;
 mod services;
+mod special;
 mod streams;
 
 /// How texts begin that any device of today can run.

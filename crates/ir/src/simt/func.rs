@@ -437,6 +437,24 @@ pub struct Param {
     pub is_array: bool,
 }
 
+/// Bits of an entry's parameters that a load reads.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Serialize, Deserialize)]
+pub struct ParamPlace {
+    /// Byte offset in the parameter block.
+    pub offset: u32,
+    /// 32 or 64 bits.
+    pub bits: u8,
+}
+
+/// What a place in an entry's parameters holds in some launches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct ParamValue {
+    /// The place.
+    pub place: ParamPlace,
+    /// Its bits.
+    pub value: u64,
+}
+
 /// What an entry says of the registers of a GPU that its threads may have. Nothing here depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RegisterBounds {

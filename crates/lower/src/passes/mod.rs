@@ -22,7 +22,7 @@ pub mod simplify;
 pub mod split;
 pub mod sroa;
 mod unroll;
-mod values;
+pub(crate) mod values;
 
 use handloom_ir::simt::*;
 

@@ -18,7 +18,7 @@ const MOST_TURNS: usize = 32;
 /// The most instructions that a function has afterwards.
 const MOST_INSTS: usize = 1_500;
 
-/// Blocks in front of a loop that are looked at for the constants that it begins with, at most.
+/// Blocks in front of a loop that are looked at for a constant that it begins with, at most.
 const MOST_STEPS: usize = 16;
 
 /// Whether there is a loop to unroll in an ordered function.
@@ -138,10 +138,18 @@ impl<'a> Body<'a> {
         None
     }
 
-    /// Whether a number that is known does not go up or down by the same from turn to turn.
+    /// Whether a number that is known does not go up or down by the same from turn to turn, or says by how much something is shifted.
     fn is_uneven(&self, turns: &[Turn]) -> bool {
-        let [first, second, third, ..] = turns else { return false };
+        let [first, second, others @ ..] = turns else { return false };
         let step = |r: &Reg, a: &Turn, b: &Turn| Some(b.behind.get(r)?.wrapping_sub(*a.behind.get(r)?));
+        let mut shifts = self.l.blocks.iter().flat_map(|b| &self.f.blocks[*b].insts).filter_map(|i| match i.op {
+            Op::Pure(Pure::Shl(_) | Pure::Shr { .. }) => i.src.get(1),
+            _ => None,
+        });
+        if shifts.any(|v| matches!(v, Val::Reg(r) if step(r, first, second).is_some_and(|by| by != 0))) {
+            return true;
+        }
+        let Some(third) = others.first() else { return false };
         let mut numbers = third.behind.keys().filter(|r| self.f.regs[r.idx()] != Ty::P);
         numbers.any(|r| match (step(r, first, second), step(r, second, third)) {
             (Some(a), Some(b)) => a & self.f.regs[r.idx()].mask() != b & self.f.regs[r.idx()].mask(),
@@ -149,23 +157,32 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// The constant that a register holds behind a block in front of the loop, if it is one.
-    fn constant_behind(&self, mut b: usize, r: Reg, preds: &Edges) -> Option<u64> {
-        for _ in 0..MOST_STEPS {
+    /// The constant that a register holds behind a block in front of the loop, whatever leads there, if it is one.
+    fn constant_behind(&self, b: usize, r: Reg, preds: &Edges) -> Option<u64> {
+        let (mut blocks, mut n_seen, mut constant) = (vec![b], 0, None);
+        while let Some(b) = blocks.get(n_seen).copied() {
             let block = &self.f.blocks[b];
-            if block.term.result() == Some(r) {
+            if n_seen == MOST_STEPS || block.term.result() == Some(r) {
                 return None;
             }
-            if let Some(i) = block.insts.iter().rev().find(|i| i.dst.contains(&r)) {
-                return match (i.op, &i.src[..]) {
-                    (Op::Pure(Pure::Mov(_)), [Val::Imm(x, _)]) if !i.guarded => Some(*x),
-                    _ => None,
-                };
+            n_seen += 1;
+            match block.insts.iter().rev().find(|i| i.dst.contains(&r)) {
+                Some(i) => match (i.op, &i.src[..]) {
+                    (Op::Pure(Pure::Mov(_)), [Val::Imm(x, _)]) if !i.guarded && constant.is_none_or(|c| c == *x) => {
+                        constant = Some(*x);
+                    }
+                    _ => return None,
+                },
+                // Nobody has written it at the entry.
+                None if b == 0 => return None,
+                None => {
+                    let before = preds.of_node(b).iter().filter(|p| !blocks[..].contains(p)).copied();
+                    let before: Vec<usize> = before.collect();
+                    blocks.extend(before);
+                }
             }
-            let [before] = preds.of_node(b) else { return None };
-            b = *before;
         }
-        None
+        constant
     }
 
     /// Goes through a turn. Says whether it is the last one, if that is known.

@@ -15,7 +15,7 @@ fn specialised(m: &CheckedModule) -> String {
 
 fn specialised_for(m: &CheckedModule, strengths: Strengths) -> String {
     let module = handloom_lower::lower(m);
-    function_text(&handloom_lower::specialise(&module, "k", &SHAPE, strengths)[module.entries["k"].func])
+    function_text(&handloom_lower::specialise(&module, "k", &SHAPE, &[], strengths)[module.entries["k"].func])
 }
 
 /// For code that several warps go through side by side.

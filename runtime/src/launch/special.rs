@@ -1,0 +1,113 @@
+//! Launches in code that knows numbers among their parameters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use handloom_ir::simt::{ParamPlace, ParamValue};
+
+use super::PreparedLaunch;
+use crate::grid::Grid;
+use crate::memory::{Space, access};
+use crate::module::{ModuleInner, Patience, Program, Special};
+use crate::run::Tier;
+use crate::sched::Workers;
+
+/// The programs for certain numbers of a prepared launch, each with memory of blocks that is laid out for it.
+#[derive(Debug, Default)]
+pub(super) struct SpecialsInUse {
+    list: Vec<(Arc<Special>, Workers)>,
+    /// Which of them is for the numbers that the parameters have now.
+    current: Option<usize>,
+    /// Which of them ran last; `None` for the general program.
+    ran: Option<usize>,
+}
+
+impl PreparedLaunch {
+    /// Looks for the program for the numbers that the parameters have now.
+    pub(super) fn look_for_special(&mut self) {
+        let Some(general) = self.program.as_ref().filter(|_| self.config.tier != Tier::Careful) else { return };
+        let at_once = Patience { stop: &self.config.stop, limit: self.config.timeout };
+        self.specials.look(general, &self.grid, self.config.knows_params.then_some(at_once));
+        let now = self.specials.ready();
+        if std::mem::replace(&mut self.specials.ran, now) == now {
+            return;
+        }
+        // Another one runs than before: blocks of that give way.
+        let module = &self.grid.module;
+        let Some(space) = module.device.inner.memory.space(module.space_kind()) else { return };
+        for workers in std::iter::once(&mut self.workers).chain(self.specials.workers()) {
+            match self.config.cooperative {
+                true => workers.release(space),
+                false => workers.rest(space),
+            }
+        }
+    }
+}
+
+impl SpecialsInUse {
+    /// Finds the program for the numbers that a grid's parameters have now. `at_once`: who waits until it is made.
+    fn look(&mut self, general: &Arc<Program>, grid: &Grid, at_once: Option<Patience<'_>>) {
+        let value = |place: &ParamPlace| value(grid, *place);
+        let is_current = |(special, _): &(Arc<Special>, Workers)| special.is_of(value);
+        if self.current.and_then(|i| self.list.get(i)).is_some_and(is_current) {
+            return;
+        }
+        self.current = self.list.iter().position(is_current);
+        if self.current.is_some() {
+            return;
+        }
+        let places = general.places().iter();
+        let values: Vec<ParamValue> = places.map(|place| ParamValue { place: *place, value: value(place) }).collect();
+        let Some(special) = general.special(&grid.module, values) else { return };
+        if let Some(patience) = at_once {
+            // Who leaves runs what is there.
+            _ = special.obtain(general, &grid.module, patience);
+        }
+        self.current = Some(self.list.len());
+        self.list.push((special, Workers::default()));
+    }
+
+    /// Which program is for the numbers of now, if it is there.
+    fn ready(&self) -> Option<usize> {
+        self.current.filter(|i| self.list.get(*i).is_some_and(|(special, _)| special.program().is_some()))
+    }
+
+    fn workers(&mut self) -> impl Iterator<Item = &mut Workers> {
+        self.list.iter_mut().map(|(_, workers)| workers)
+    }
+
+    /// The program that runs for the numbers of now, and memory for its blocks.
+    pub(super) fn current(&mut self) -> Option<(&Arc<Program>, &mut Workers)> {
+        let (special, workers) = self.list.get_mut(self.ran?)?;
+        Some((special.program()?, workers))
+    }
+
+    /// Notes that so many workers ran the general program with the numbers of now for so long.
+    pub(super) fn note(&self, general: &Arc<Program>, module: &ModuleInner, time: Duration, workers: usize) {
+        if let Some((special, _)) = self.current.and_then(|i| self.list.get(i)) {
+            special.note(general, module, time, workers);
+        }
+    }
+
+    /// As [`Workers::rest`].
+    pub(super) fn rest(&mut self, space: &Space) {
+        self.workers().for_each(|workers| workers.rest(space));
+    }
+
+    /// As [`Workers::release`].
+    pub(super) fn release(&mut self, space: &Space) {
+        self.workers().for_each(|workers| workers.release(space));
+        *self = SpecialsInUse::default();
+    }
+}
+
+/// What a place in the parameters of a grid holds; 0 behind their end, where no thread reads.
+fn value(grid: &Grid, place: ParamPlace) -> u64 {
+    let bytes = usize::from(place.bits) / 8;
+    let mut value = [0; 8];
+    if u64::from(place.offset) + bytes as u64 <= grid.param_bytes {
+        // SAFETY: these bytes are of the launch's own parameters.
+        unsafe { access::copy_out(grid.env.param_base + u64::from(place.offset), &mut value[..bytes]) }
+    }
+    u64::from_le_bytes(value)
+}
