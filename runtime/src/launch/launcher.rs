@@ -1,7 +1,9 @@
 //! Launches of one entry in one shape, again and again.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use super::{LaunchConfig, LaunchError, PreparedLaunch, bind, config};
 use crate::device::Resting;
@@ -12,6 +14,9 @@ use crate::lock::lock;
 use crate::module::Function;
 use crate::run::Beside;
 use crate::trap::Binding;
+
+/// Time of a launch that a thread which sleeps is not woken for at once.
+const SHORT: Duration = Duration::from_micros(50);
 
 /// An entry with the shape and the manner of its launches, checked once, with its code and, as long as few others were used since, memory for its blocks. Streams launch it with parameters
 /// that differ, also several at the same time.
@@ -24,6 +29,8 @@ pub struct Launcher {
     param_bytes: usize,
     /// Launches that do not run now.
     idle: Mutex<Vec<PreparedLaunch>>,
+    /// The last one took less than [`SHORT`].
+    is_short: AtomicBool,
 }
 
 impl fmt::Debug for Launcher {
@@ -50,7 +57,13 @@ impl Launcher {
         let ends = function.params().iter().map(|p| p.offset as usize + p.size as usize);
         let param_bytes = ends.max().unwrap_or(0);
         let first = PreparedLaunch::of_shape(function, &config, &vec![0; param_bytes], Vec::new())?;
-        let new = Launcher { function: function.clone(), config, param_bytes, idle: Mutex::new(vec![first]) };
+        let new = Launcher {
+            function: function.clone(),
+            config,
+            param_bytes,
+            idle: Mutex::new(vec![first]),
+            is_short: AtomicBool::new(false),
+        };
         let new = Arc::new(new);
         new.rests();
         Ok(new)
@@ -108,6 +121,11 @@ impl Launcher {
         self.run(self.params(params)?).map(drop)
     }
 
+    /// Whether it takes little time, as the last one did.
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Relaxed)
+    }
+
     /// Runs it once.
     pub(crate) fn run(self: &Arc<Self>, params: Params) -> Result<LaunchReport, LaunchError> {
         let idle = lock(&self.idle).pop();
@@ -126,6 +144,7 @@ impl Launcher {
         };
         // What came to no end is not used again.
         let report = launch.run()?;
+        self.is_short.store(report.run < SHORT, Ordering::Relaxed);
         launch.rest();
         lock(&self.idle).push(launch);
         Ok(report)

@@ -13,7 +13,7 @@ use super::error::StreamError;
 use super::event::Event;
 use super::history::History;
 use super::parts::At;
-use super::queue::{self, Item, Queue};
+use super::queue::{self, Item, Job, Queue};
 use super::stream::{Order, Stream};
 use crate::device::Device;
 use crate::error::panic_text;
@@ -58,6 +58,21 @@ pub(super) enum Work {
     Until(Box<Test>, Option<Duration>),
     /// Only waits.
     Wait,
+}
+
+impl Job for Work {
+    /// Functions of the program are called on the stream's own thread, and what waits for the host waits there.
+    fn may_be_helped(&self) -> bool {
+        matches!(self, Work::Launch(..) | Work::Memory(..) | Work::Record(_) | Work::Wait)
+    }
+
+    fn is_short(&self) -> bool {
+        match self {
+            Work::Launch(launcher, ..) => launcher.is_short(),
+            Work::Memory(..) | Work::Record(_) | Work::Wait => true,
+            Work::Steps(_) | Work::Host(_) | Work::Callback(_) | Work::Until(..) => false,
+        }
+    }
 }
 
 /// What the streams and events of a context share.

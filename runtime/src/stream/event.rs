@@ -45,7 +45,7 @@ impl Event {
     /// Work of the context has failed.
     pub fn is_done(&self) -> Result<bool, StreamError> {
         let place = self.place();
-        let is_done = place.as_ref().is_none_or(Place::is_passed);
+        let is_done = place.as_ref().is_none_or(Place::ask);
         if is_done {
             self.shared.waited(place.as_slice());
         } else {

@@ -1,11 +1,15 @@
 //! Work in order: a queue, and the thread that does what is in it.
 //!
+//! Who waits for a place helps: where the thread has not begun with what stands before it, that is done on the waiting thread, since to wake another one takes
+//! longer than most launches. As long as somebody helps, the thread only dozes, and short work does not wake it.
+//!
 //! Places in queues are numbered from 1 as work is put in. Work may have to wait for places of other queues. It names them when it is put in, so they
 //! were there before it, and queues cannot wait for each other in a circle.
 //!
-//! Invariants: work of a queue is done one after the other, in its order; each place is passed some day, also when its work is left out because of
+//! Invariants: who does work has the queue's hands, so work of a queue is done one after the other, in its order; each place is passed some day, also when its work is left out because of
 //! an error, so whoever waits for it goes on; a queue that nobody can reach any more is still worked off.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -18,6 +22,27 @@ use crate::run::OfStream;
 
 /// How long a thread looks for what it waits for before it sleeps: to be woken takes about as long.
 const SPIN: Duration = Duration::from_micros(15);
+
+/// How long a thread dozes before it looks for work that nobody woke it for.
+const DOZE: Duration = Duration::from_micros(200);
+
+/// How long after somebody helped it dozes before it sleeps.
+const HELPED: Duration = Duration::from_millis(10);
+
+/// How many waits of a thread may be for what stands before what it helps with.
+const DEEPEST: u32 = 64;
+
+/// What a queue wants to know of work.
+pub(super) trait Job: Send + 'static {
+    /// Whether any thread that waits may do it.
+    fn may_be_helped(&self) -> bool;
+
+    /// Whether it takes less time than to wake a thread.
+    fn is_short(&self) -> bool;
+}
+
+/// Does work.
+type Hands<W> = Box<dyn FnMut(W) + Send>;
 
 /// One thing to do, and what must have been passed before.
 pub(super) struct Item<W> {
@@ -47,10 +72,24 @@ struct State<W> {
     items: VecDeque<Item<W>>,
     /// A thread works.
     has_thread: bool,
-    /// It sleeps.
-    sleeps: bool,
+    /// Who does the work has them.
+    hands: Option<Hands<W>>,
+    rest: Rest,
+    /// When somebody helped last.
+    helped: Option<Instant>,
     /// Nothing more will come.
     is_closed: bool,
+}
+
+/// What the thread of a queue does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// It works, or looks for work.
+    Awake,
+    /// It sleeps, but not for long.
+    Dozes,
+    /// It sleeps until it is woken.
+    Sleeps,
 }
 
 /// A place in a queue: the end of what was put in there.
@@ -96,9 +135,15 @@ impl<W> Place<W> {
     pub(super) fn is_passed(&self) -> bool {
         self.queue.passed.load(Ordering::SeqCst) >= self.number
     }
+}
 
-    /// Waits until all up to it is done.
+impl<W: Job> Place<W> {
+    /// Waits until all up to it is done, and helps with that.
     pub(super) fn wait(&self) {
+        if self.is_passed() {
+            return;
+        }
+        self.queue.help(self.number);
         if spin(|| self.is_passed()) {
             return;
         }
@@ -112,11 +157,31 @@ impl<W> Place<W> {
         drop(state);
         queue.n_waiting.fetch_sub(1, Ordering::SeqCst);
     }
+
+    /// Whether all up to it is done. If not, the thread that does it is awake from now on.
+    pub(super) fn ask(&self) -> bool {
+        self.is_passed() || {
+            self.queue.wake(&mut lock(&self.queue.state));
+            false
+        }
+    }
 }
 
-impl<W: Send + 'static> Queue<W> {
+thread_local! {
+    /// How many waits of this thread are for what stands before what it helps with.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+impl<W: Job> Queue<W> {
     pub(super) fn new() -> Arc<Queue<W>> {
-        let state = State { items: VecDeque::new(), has_thread: false, sleeps: false, is_closed: false };
+        let state = State {
+            items: VecDeque::new(),
+            has_thread: false,
+            hands: None,
+            rest: Rest::Awake,
+            helped: None,
+            is_closed: false,
+        };
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Arc::new(Queue {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -158,20 +223,27 @@ impl<W: Send + 'static> Queue<W> {
     ) -> Result<u64, Lack> {
         let mut state = lock(&self.state);
         if !state.has_thread {
-            let (queue, perform) = (Arc::clone(self), perform());
+            let queue = Arc::clone(self);
             let thread = thread::Builder::new().name("handloom-stream".into());
-            thread.spawn(move || queue.work_off(perform)).map_err(|_| Lack::StreamThread)?;
+            thread.spawn(move || queue.work_off()).map_err(|_| Lack::StreamThread)?;
             state.has_thread = true;
+            state.hands = Some(perform());
         }
+        let is_short = item.work.is_short() && item.work.may_be_helped();
         state.items.push_back(item);
         let number = self.last.load(Ordering::Relaxed) + 1;
         self.last.store(number, Ordering::SeqCst);
-        let sleeps = std::mem::take(&mut state.sleeps);
-        drop(state);
-        if sleeps {
-            self.came.notify_one();
+        if state.rest == Rest::Sleeps || !is_short {
+            self.wake(&mut state);
         }
         Ok(number)
+    }
+
+    /// Wakes the thread that does the work, if it rests.
+    fn wake(&self, state: &mut State<W>) {
+        if std::mem::replace(&mut state.rest, Rest::Awake) != Rest::Awake {
+            self.came.notify_one();
+        }
     }
 
     /// A place by its number.
@@ -185,36 +257,89 @@ impl<W: Send + 'static> Queue<W> {
         self.came.notify_one();
     }
 
-    fn work_off(&self, mut perform: Box<dyn FnMut(W) + Send>) {
+    fn work_off(&self) {
         let mut items = VecDeque::new();
-        while self.next(&mut items) {
-            for Item { after, work } in items.drain(..) {
-                after.iter().for_each(Place::wait);
-                perform(work);
-                self.passed.fetch_add(1, Ordering::SeqCst);
-                if self.n_waiting.load(Ordering::SeqCst) > 0 {
-                    // Who is about to sleep holds this until it does.
-                    drop(lock(&self.state));
-                    self.went.notify_all();
-                }
-            }
+        while let Some(hands) = self.next(&mut items) {
+            self.give_back(self.work(items.drain(..), hands));
         }
     }
 
-    /// Takes all items that are there, and waits for one if there is none. Says whether there are any; there will be none if not.
-    fn next(&self, items: &mut VecDeque<Item<W>>) -> bool {
+    /// Does work with the queue's hands, and returns them.
+    fn work(&self, items: impl Iterator<Item = Item<W>>, mut hands: Hands<W>) -> Hands<W> {
+        for Item { after, work } in items {
+            after.iter().for_each(Place::wait);
+            hands(work);
+            self.passed.fetch_add(1, Ordering::SeqCst);
+            if self.n_waiting.load(Ordering::SeqCst) > 0 {
+                // Who is about to sleep holds this until it does.
+                drop(lock(&self.state));
+                self.went.notify_all();
+            }
+        }
+        hands
+    }
+
+    /// Gives the queue its hands back. Where there is nothing more to do with them they are dropped, since they hold the queue.
+    fn give_back(&self, hands: Hands<W>) {
+        let mut state = lock(&self.state);
+        let is_over = state.is_closed && state.items.is_empty();
+        let unneeded = if is_over { Some(hands) } else { state.hands.replace(hands) };
+        if is_over || !state.items.is_empty() {
+            self.wake(&mut state);
+        }
+        drop(state);
+        drop(unneeded);
+    }
+
+    /// Does what stands up to a place on the calling thread, which waits for it, as far as nobody does it and any thread may.
+    fn help(&self, number: u64) {
+        let depth = DEPTH.get();
+        let mut state = lock(&self.state);
+        let left = number.saturating_sub(self.passed.load(Ordering::SeqCst));
+        let mine = state.items.iter().take(left as usize).take_while(|item| item.work.may_be_helped()).count();
+        if mine == 0 || depth == DEEPEST {
+            // Work that is left for the thread, if nobody does it.
+            if !state.items.is_empty() {
+                self.wake(&mut state);
+            }
+            return;
+        }
+        let Some(hands) = state.hands.take() else { return };
+        let items: Vec<Item<W>> = state.items.drain(..mine).collect();
+        state.helped = Some(Instant::now());
+        drop(state);
+        DEPTH.set(depth + 1);
+        let hands = self.work(items.into_iter(), hands);
+        DEPTH.set(depth);
+        self.give_back(hands);
+    }
+
+    /// Takes all items that are there and the hands, and waits for them if there are none. `None` if nothing will come any more.
+    fn next(&self, items: &mut VecDeque<Item<W>>) -> Option<Hands<W>> {
         spin(|| !self.is_done());
         let mut state = lock(&self.state);
         loop {
-            if !state.items.is_empty() {
+            if !state.items.is_empty()
+                && let Some(hands) = state.hands.take()
+            {
+                state.rest = Rest::Awake;
                 std::mem::swap(&mut state.items, items);
-                return true;
+                return Some(hands);
             }
-            if state.is_closed {
-                return false;
+            if state.is_closed && state.items.is_empty() {
+                let unneeded = state.hands.take();
+                drop(state);
+                drop(unneeded);
+                return None;
             }
-            state.sleeps = true;
-            state = self.came.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let dozes = state.helped.is_some_and(|at| at.elapsed() < HELPED);
+            if dozes {
+                state.rest = Rest::Dozes;
+                state = self.came.wait_timeout(state, DOZE).unwrap_or_else(PoisonError::into_inner).0;
+            } else {
+                state.rest = Rest::Sleeps;
+                state = self.came.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
         }
     }
 }

@@ -278,7 +278,7 @@ impl Stream {
     /// Work of the context has failed.
     pub fn is_done(&self) -> Result<bool, StreamError> {
         let pending = self.shared.pending(&self.queue, self.order);
-        let is_done = pending.iter().all(Place::is_passed);
+        let is_done = pending.iter().all(Place::ask);
         if is_done {
             self.shared.waited(&pending);
         } else {

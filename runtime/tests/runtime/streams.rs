@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use handloom_ir::trap::TrapKind;
 use handloom_runtime::{
@@ -553,4 +553,93 @@ fn streams_of_many_threads_share_a_device() {
         assert_eq!(b.word(own), want);
     }
     assert_eq!(b.word(sum), n * per * 4 * 64);
+}
+
+#[test]
+fn who_waits_helps_in_the_order_of_the_stream() {
+    let b = Bench::new();
+    let (s, other) = (b.context.non_blocking_stream(), b.context.non_blocking_stream());
+    let me = thread::current().id();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let mut helped = 0;
+    for round in 0..300_u32 {
+        told.lock().unwrap().clear();
+        let tell = |s: &Stream, what: u32| {
+            let told = Arc::clone(&told);
+            s.memory(move |_| {
+                told.lock().unwrap().push((what, thread::current().id()));
+                Ok(())
+            })
+            .unwrap();
+        };
+        let event = b.context.event_without_time();
+        tell(&s, 0);
+        s.record(&event).unwrap();
+        tell(&s, 1);
+        other.wait(&event).unwrap();
+        tell(&other, 2);
+        let called = Arc::clone(&told);
+        // Functions of the program are called on the thread of the stream.
+        s.host(move || called.lock().unwrap().push((3, thread::current().id()))).unwrap();
+        tell(&s, 4);
+        if round % 3 == 0 {
+            // Now the threads of the streams are awake, doze, or sleep.
+            thread::sleep(Duration::from_micros(u64::from(round % 7) * 100));
+        }
+        other.synchronize().unwrap();
+        s.synchronize().unwrap();
+        let told = told.lock().unwrap();
+        let of_s: Vec<u32> = told.iter().map(|(what, _)| *what).filter(|what| *what != 2).collect();
+        assert_eq!(of_s, [0, 1, 3, 4], "round {round}");
+        let place = |what| told.iter().position(|(w, _)| *w == what).unwrap();
+        assert!(place(0) < place(2), "round {round}");
+        assert_ne!(told[place(3)].1, me);
+        helped += usize::from(told.iter().any(|(_, thread)| *thread == me));
+    }
+    assert!(helped > 0, "nobody helped");
+}
+
+#[test]
+fn many_streams_in_a_row_are_helped_with_from_the_last() {
+    let b = Bench::new();
+    let streams: Vec<Stream> = (0..300).map(|_| b.context.non_blocking_stream()).collect();
+    let x = b.words(32);
+    for round in 1..=3 {
+        let mut last = None;
+        for (k, s) in (0_u32..).zip(&streams) {
+            if let Some(event) = &last {
+                s.wait(event).unwrap();
+            }
+            s.launch(&b.entry("step"), &shape(1, 32, Engine::Jit), &[Arg::from(x), Arg::from(k + round)]).unwrap();
+            let event = b.context.event();
+            s.record(&event).unwrap();
+            last = Some(event);
+        }
+        let last = last.unwrap();
+        in_time("the last", move || last.synchronize()).unwrap();
+    }
+    let want = (1..=3).flat_map(|round| (0..300).map(move |k| k + round));
+    assert_eq!(b.word(x), want.fold(0_u32, |x, k| x.wrapping_mul(3).wrapping_add(k)));
+}
+
+#[test]
+fn short_work_is_done_though_nobody_waits() {
+    let b = Bench::new();
+    let (s, x) = (b.context.stream(), b.words(32));
+    let launcher = Launcher::new(&b.entry("count"), &shape(1, 32, Engine::Jit)).unwrap();
+    let mut want = 0;
+    for _ in 0..20 {
+        // Somebody helps, so that the thread dozes and launches that were short do not wake it.
+        for _ in 0..3 {
+            s.launch_again(&launcher, x.to_le_bytes().to_vec()).unwrap();
+            s.synchronize().unwrap();
+        }
+        thread::sleep(Duration::from_millis(1));
+        s.launch_again(&launcher, x.to_le_bytes().to_vec()).unwrap();
+        want += 4 * 32;
+        let start = Instant::now();
+        while b.word(x) != want {
+            assert!(start.elapsed() < LONG, "{} of {want}", b.word(x));
+        }
+    }
 }
