@@ -377,7 +377,7 @@ impl HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        self.memory.host().take_back(self.start, Some((self.bytes, self.is_writable)));
+        self.memory.host().take_back(self.start, self.bytes, self.is_writable);
     }
 }
 

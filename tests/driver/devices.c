@@ -5,8 +5,38 @@ enum { DEVICES = 3, N = 5000 };
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
 CUresult cuCtxGetDevice(CUdevice *device);
+CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags);
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes);
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes, CUstream stream);
+
+// Memory that all devices reach, by the device that it was allocated on.
+static void reached_by_all(CUcontext *contexts, CUfunction *steps, CUevent *events, CUstream *streams) {
+    for (int own = 0; own < DEVICES; own++) {
+        CUdeviceptr all[3];
+        void *pinned[2];
+        OK(cuCtxSetCurrent(contexts[own]));
+        OK(cuMemAllocManaged(&all[0], 4 * N, 1));
+        OK(cuMemAllocHost_v2(&pinned[0], 4 * N));
+        OK(cuMemHostAlloc(&pinned[1], 4 * N, 3));
+        for (int i = 0; i < 2; i++) all[i + 1] = (CUdeviceptr)pinned[i];
+        for (int i = 0; i < 3; i++) {
+            uint32_t *x = (uint32_t *)all[i], count = N, want = 1;
+            for (int j = 0; j < N; j++) x[j] = 1;
+            for (uint32_t d = 0; d < DEVICES; d++) {
+                OK(cuCtxSetCurrent(contexts[d]));
+                void *params[] = {&all[i], &count, &d};
+                if (d > 0) OK(cuStreamWaitEvent(streams[d], events[d - 1], 0));
+                OK(cuLaunchKernel(steps[d], (N + 255) / 256, 1, 1, 256, 1, 1, 0, streams[d], params, 0));
+                OK(cuEventRecord(events[d], streams[d]));
+                want = 3 * want + d;
+            }
+            OK(cuEventSynchronize(events[DEVICES - 1]));
+            for (int j = 0; j < N; j++) TRUE(x[j] == want);
+        }
+        OK(cuMemFree_v2(all[0]));
+        for (int i = 0; i < 2; i++) OK(cuMemFreeHost(pinned[i]));
+    }
+}
 
 int main(void) {
     int n;
@@ -79,6 +109,8 @@ int main(void) {
         for (int i = 0; i < N; i++) TRUE(host[i] == far);
     }
 
+    reached_by_all(contexts, steps, events, streams);
+
     // What is of one device is not taken on another.
     OK(cuCtxSetCurrent(contexts[0]));
     EXPECT(400, cuLaunchKernel(misses[1], 1, 1, 1, 1, 1, 1, 0, streams[0], 0, 0));
@@ -100,7 +132,23 @@ int main(void) {
         OK(cuMemcpyDtoH_v2(host, x[d], sizeof host));
         TRUE(host[0] == 6 && host[N - 1] == 6);
     }
-    // The first one is new after a reset.
+    // So does one that goes past the end of what all reach, and one that uses it after it was freed. The first device is new after a reset.
+    for (int freed = 0; freed < 2; freed++) {
+        CUdeviceptr y;
+        uint32_t rest = N % 32 + 1;
+        OK(cuDevicePrimaryCtxReset_v2(0));
+        OK(cuCtxSetCurrent(contexts[1]));
+        OK(cuMemAllocManaged(&y, sizeof host, 1));
+        CUdeviceptr end = y + 4 * (N / 32 * 32);
+        OK(cuCtxSetCurrent(contexts[0]));
+        OK(cuModuleLoadData(&modules[0], KERNELS));
+        OK(cuModuleGetFunction(&steps[0], modules[0], "step"));
+        params[0] = freed ? &y : &end;
+        params[1] = freed ? &count : &rest;
+        if (freed) OK(cuMemFree_v2(y));
+        OK(cuLaunchKernel(steps[0], 1, 1, 1, 32, 1, 1, 0, 0, params, 0));
+        EXPECT(700, cuCtxSynchronize());
+    }
     OK(cuDevicePrimaryCtxReset_v2(0));
     OK(cuCtxSetCurrent(contexts[0]));
     OK(cuMemAlloc_v2(&x[0], 4));

@@ -14,6 +14,6 @@ pub trait HostMemory: Send + Sync {
     fn text_bytes(&self, address: u64) -> usize;
     /// Lets kernels of a device use all memory of the process, as the user asked.
     fn open(&self, memory: &DeviceMemory);
-    /// Lets kernels of a device use memory that the program registered, until it is taken back.
+    /// Lets kernels of a device use memory that the program registered, or an allocation of another device, until it is taken back.
     fn lend(&self, memory: &DeviceMemory, address: u64, bytes: u64, is_writable: bool);
 }

@@ -172,7 +172,7 @@ pub fn open(handle: &[u8; HANDLE], kind: Use) -> Result<u64> {
     let base = reserved + (name.offset - first);
     memory.expose(reserved, &[Part { base, size: name.bytes, writable: true }]);
     let (ordinal, id) = (ctx.gpu.ordinal, process.next_id());
-    process.memory.add(Allocated { base, bytes: name.bytes, kind, ctx: ctx.handle, ordinal, id });
+    process.memory.add(Allocated { base, bytes: name.bytes, kind, ctx: ctx.handle, ordinal, id, reach: None });
     all.insert((ctx.handle, name), Open { count: 1, base, reserved: (reserved, bytes), ordinal, kind });
     Ok(base)
 }

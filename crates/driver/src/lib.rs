@@ -42,6 +42,7 @@ pub mod partial;
 pub mod pool;
 pub mod printed;
 pub mod process;
+pub mod reach;
 pub mod reference;
 pub mod shared_event;
 pub mod stream;

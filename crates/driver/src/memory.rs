@@ -1,7 +1,7 @@
 //! What was allocated: by whom, as what, and where it lies.
 //!
 //! Memory of devices, pinned memory of the host and managed memory are the same: they lie in the window of a device, at the address that both the
-//! program and kernels use.
+//! program and kernels use. Kernels of other devices reach the last two as well ([`Reach`]).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +17,7 @@ use crate::gpu::Gpu;
 use crate::hints::pages;
 use crate::ipc;
 use crate::process::{Process, process};
+use crate::reach::{self, Reach};
 use crate::stream::{self, Stream};
 use crate::work::Op;
 
@@ -58,6 +59,8 @@ pub struct Allocated {
     pub ordinal: i32,
     /// A number that no other allocation has.
     pub id: u64,
+    /// Kernels of other devices reach it too.
+    pub reach: Option<Arc<Reach>>,
 }
 
 /// Memory of the process that was registered.
@@ -76,16 +79,11 @@ impl Registered {
     pub const READ_ONLY: u32 = 8;
 }
 
-/// Kernels may not use a registered range any more.
-fn take_back(process: &Process, base: u64) {
-    process.gpus.iter().for_each(|gpu| gpu.device.memory().take_back(base));
-}
-
 /// All allocations of the process.
 #[derive(Debug, Default)]
 pub struct Registry {
     all: RwLock<BTreeMap<u64, Allocated>>,
-    registered: RwLock<BTreeMap<u64, Registered>>,
+    registered: RwLock<BTreeMap<u64, (Registered, Reach)>>,
     /// Something was registered, now or before.
     has_registered: AtomicBool,
     graphs: Mutex<BTreeMap<u64, Weak<GraphMemory>>>,
@@ -132,7 +130,8 @@ impl Registry {
             process.calls.makes(base);
         }
         let id = process.next_id();
-        self.add(Allocated { base, bytes, kind, ctx: ctx.handle, ordinal: ctx.gpu.ordinal, id });
+        let reach = is_for_all(kind).then(|| Arc::new(Reach::new(process, base, bytes, true)));
+        self.add(Allocated { base, bytes, kind, ctx: ctx.handle, ordinal: ctx.gpu.ordinal, id, reach });
         Ok(base)
     }
 
@@ -184,7 +183,7 @@ impl Registry {
         }
         drop(all);
         let mut registered = self.registered.write().unwrap_or_else(PoisonError::into_inner);
-        registered.extract_if(.., |_, r| r.ctx == ctx).for_each(|(base, _)| take_back(process, base));
+        registered.retain(|_, (r, _)| r.ctx != ctx);
     }
 
     fn graphs(&self) -> MutexGuard<'_, BTreeMap<u64, Weak<GraphMemory>>> {
@@ -219,13 +218,12 @@ impl Registry {
         let end = base.checked_add(new.bytes).ok_or(Code::INVALID_VALUE)?;
         let mut all = self.registered.write().unwrap_or_else(PoisonError::into_inner);
         let before = all.range(..end).next_back();
-        if before.is_some_and(|(b, r)| b + r.bytes > base) {
+        if before.is_some_and(|(b, (r, _))| b + r.bytes > base) {
             return Err(Code::HOST_MEMORY_ALREADY_REGISTERED);
         }
-        all.insert(base, new);
-        self.has_registered.store(true, Ordering::Release);
         let is_writable = new.flags & Registered::READ_ONLY == 0;
-        process.gpus.iter().for_each(|gpu| process.host.lend(gpu.device.memory(), base, new.bytes, is_writable));
+        all.insert(base, (new, Reach::new(process, base, new.bytes, is_writable)));
+        self.has_registered.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -233,11 +231,9 @@ impl Registry {
     ///
     /// # Errors
     /// It was not.
-    pub fn unregister(&self, process: &Process, base: u64) -> Result {
+    pub fn unregister(&self, base: u64) -> Result {
         let mut all = self.registered.write().unwrap_or_else(PoisonError::into_inner);
-        all.remove(&base).ok_or(Code::HOST_MEMORY_NOT_REGISTERED)?;
-        take_back(process, base);
-        Ok(())
+        all.remove(&base).map(drop).ok_or(Code::HOST_MEMORY_NOT_REGISTERED)
     }
 
     /// The registered memory that holds an address, with its first address.
@@ -246,7 +242,7 @@ impl Registry {
             return None;
         }
         let all = self.registered.read().unwrap_or_else(PoisonError::into_inner);
-        let (base, r) = all.range(..=address).next_back()?;
+        let (base, (r, _)) = all.range(..=address).next_back()?;
         (address - base < r.bytes).then_some((*base, *r))
     }
 
@@ -260,6 +256,12 @@ impl Registry {
 /// Whether memory that is never freed is told.
 fn is_left(kind: Use) -> bool {
     matches!(kind, Use::Device | Use::Pool(_) | Use::Managed)
+}
+
+/// Whether kernels of all devices reach it.
+// Choice: pinned memory too that was not asked for as portable, as with one address space for the host and all devices.
+fn is_for_all(kind: Use) -> bool {
+    matches!(kind, Use::Host(_) | Use::Managed)
 }
 
 /// Memory that a node of a graph allocates: each launch of the graph has it at the same address. It is given back when neither the graph, nor what was
@@ -328,7 +330,7 @@ pub fn graph_freed(address: u64) {
     }
 }
 
-/// Frees memory now. All work of its context ends before.
+/// Frees memory now. All work of its context ends before; of memory that all devices reach, all work.
 ///
 /// # Errors
 /// It is not the first address of such memory.
@@ -349,8 +351,10 @@ pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
     let gpu = process.gpu(found.ordinal)?;
     let a = process.memory.take(address, is).inspect_err(|_| tell_other_call(process, gpu, &found))?;
     note_free(process, address);
-    if let Some(ctx) = process.contexts.get(a.ctx) {
-        // Work that was given before may still use it. Whether that fails is told by another call.
+    // Work that was given before may still use it. Whether that fails is told by another call.
+    if is_for_all(a.kind) {
+        reach::settle(process);
+    } else if let Some(ctx) = process.contexts.get(a.ctx) {
         let _ = ctx.rt.synchronize();
     }
     release(gpu, process, &a)

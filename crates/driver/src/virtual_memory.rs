@@ -271,7 +271,7 @@ pub fn map(at: u64, bytes: u64, offset: u64, handle: u64) -> Result {
     physical.change(process, |uses| uses.mapped += 1);
     let ordinal = if let Location::Device(ordinal) = physical.location { ordinal } else { range.ordinal };
     let id = process.next_id();
-    process.memory.add(Allocated { base: at, bytes, kind: Use::Mapped(handle), ctx: 0, ordinal, id });
+    process.memory.add(Allocated { base: at, bytes, kind: Use::Mapped(handle), ctx: 0, ordinal, id, reach: None });
     range.maps.insert(at, Mapped { bytes, physical, access: 0 });
     Ok(())
 }

@@ -4,7 +4,7 @@ use handloom_driver::copy::Fill;
 use handloom_driver::hints::{Place, Range, pages};
 use handloom_driver::memory::{self, Registered, Use};
 use handloom_driver::stream::{self, Null};
-use handloom_driver::{Code, Result, capture, context, process};
+use handloom_driver::{Code, Result, capture, context, process, reach};
 use handloom_runtime::Word;
 
 use crate::abi::PlaceWords;
@@ -131,10 +131,10 @@ pub(crate) fn unregister(address: Addr) -> Result {
     if address.0 == 0 {
         return Err(Code::INVALID_VALUE);
     }
-    let ctx = context::current()?;
-    let _ = ctx.rt.synchronize();
+    context::current()?;
     let process = process()?;
-    process.memory.unregister(process, address.0)
+    reach::settle(process);
+    process.memory.unregister(address.0)
 }
 
 /// Memory that is attached to all streams (1) or to the host (2): all is reached by all anyway.

@@ -198,7 +198,8 @@ impl HostMemory for ProcessMemory {
     }
 
     fn lend(&self, memory: &DeviceMemory, address: u64, bytes: u64, is_writable: bool) {
-        // SAFETY: the program registered the range, and keeps it until it says otherwise, which waits for work that may use it.
+        // SAFETY: the program registered the range, and keeps it until it says otherwise, which waits for work that may use it; or it is an allocation of
+        // another device, whose memory stays open as long as the process lives.
         unsafe { memory.lend(address, bytes, is_writable) }
     }
 }

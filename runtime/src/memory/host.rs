@@ -1,9 +1,10 @@
-//! Memory of the process that is no memory of a device, as far as kernels may use it: ranges that were lent, and all of it where a device is open.
+//! Memory of the process that is not the device's, as far as kernels may use it: ranges that were lent, also of the memory of another device, and all of
+//! it where a device is open.
 //!
 //! Of an open device the readable mappings of the process are what allocations are elsewhere: an access outside of them traps. They are looked up when an
 //! address lies in none that is known, and forgotten when a launch begins, since the process maps and unmaps memory as it likes.
 //!
-//! Invariants: no range reaches into a reservation, where devices have their own memory; what was forgotten changes the generation, so that caches of
+//! Invariants: no mapping that was looked up reaches into a reservation, where devices have their own memory; what was forgotten changes the generation, so that caches of
 //! ranges are thrown away as when an allocation ends.
 
 use std::collections::BTreeMap;
@@ -68,18 +69,14 @@ impl HostRanges {
         self.is_used.store(true, Ordering::Release);
     }
 
-    /// A range that was lent may not be used any more: one that begins at an address and, if they are given, has so many bytes and that access.
-    pub(crate) fn take_back(&self, start: u64, exactly: Option<(u64, bool)>) {
+    /// A range that was lent may not be used any more.
+    pub(crate) fn take_back(&self, start: u64, bytes: u64, is_writable: bool) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let lent = &mut state.lent;
-        let range = match exactly {
-            Some((bytes, is_writable)) => Some((start, start.saturating_add(bytes), is_writable)),
-            None => lent.range((start, 0, false)..=(start, u64::MAX, true)).next_back().map(|(range, _)| *range),
-        };
-        let Some((range, found)) = range.and_then(|range| Some((range, lent.get_mut(&range)?))) else { return };
+        let range = (start, start.saturating_add(bytes), is_writable);
+        let Some(found) = state.lent.get_mut(&range) else { return };
         found.count -= 1;
         if found.count == 0 {
-            lent.remove(&range);
+            state.lent.remove(&range);
             self.generation.fetch_add(1, Ordering::Release);
         }
     }
@@ -120,16 +117,13 @@ impl HostRanges {
     }
 
     fn look_up(&self, addr: u64) -> Option<(u64, u64, AllocKind)> {
-        if is_reserved(addr) {
-            return None;
-        }
         {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(found) = state.lent_at(addr).or_else(|| holding(&state.seen, addr)) {
                 return Some(found);
             }
         }
-        if !self.is_open.load(Ordering::Acquire) {
+        if !self.is_open.load(Ordering::Acquire) || is_reserved(addr) {
             return None;
         }
         let seen = mappings(&std::fs::read("/proc/self/maps").ok()?);
@@ -213,13 +207,13 @@ mod tests {
         assert_eq!(ranges.extent(at + 12), Some((at, 16, AllocKind::Host)));
         assert_eq!(ranges.extent(at + 31), Some((at + 8, 24, AllocKind::HostForReading)));
         assert_eq!(ranges.nearest(at + 40).map(|a| (a.base, a.size)), Some((at + 8, 24)));
-        ranges.take_back(at + 8, Some((24, false)));
+        ranges.take_back(at + 8, 24, false);
         assert!(ranges.extent(at + 31).is_some());
-        ranges.take_back(at + 8, Some((24, false)));
+        ranges.take_back(at + 8, 24, false);
         assert!(ranges.extent(at + 31).is_none());
-        ranges.take_back(at + 8, None);
+        ranges.take_back(at + 8, 24, false);
         let before = ranges.generation();
-        ranges.take_back(at, None);
+        ranges.take_back(at, 16, true);
         assert!(ranges.extent(at).is_none() && ranges.generation() != before);
         ranges.open();
         let (base, size, kind) = ranges.extent(at).unwrap();

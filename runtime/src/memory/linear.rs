@@ -300,7 +300,7 @@ impl DeviceMemory {
         self.host.open();
     }
 
-    /// Lets kernels use a range of the process, at the addresses that the process uses, until it is taken back.
+    /// Lets kernels use a range of the process, at the addresses that the process uses, until it is taken back. It may lie in the memory of another device.
     ///
     /// # Safety
     /// The range is readable, and writable if that is said, and stays so until [`take_back`](Self::take_back) and the end of the launches that ran then; nothing but raw
@@ -309,9 +309,9 @@ impl DeviceMemory {
         self.host.lend(address, bytes, is_writable, None);
     }
 
-    /// Takes a range back by its first address.
-    pub fn take_back(&self, address: u64) {
-        self.host.take_back(address, None);
+    /// Takes a range back that was lent.
+    pub fn take_back(&self, address: u64, bytes: u64, is_writable: bool) {
+        self.host.take_back(address, bytes, is_writable);
     }
 
     /// The ranges of the process.
