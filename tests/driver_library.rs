@@ -304,6 +304,9 @@ fn a_library_that_is_closed() {
 fn several_devices() {
     passes("devices", &[], &[("HANDLOOM_DEVICES", "3")]);
     passes("devices", &[], &[("HANDLOOM_DEVICES", "5"), ("CUDA_VISIBLE_DEVICES", "4,0,2")]);
+    let output = program_on("libcudart.so.13", "runtime_devices", &[], &[], &[("HANDLOOM_DEVICES", "2")]);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out == "ok\n", "{}\n{out}{err}", output.status);
 }
 
 /// Also between processes: the program starts itself once more.

@@ -59,7 +59,7 @@ pub(crate) fn module_vars<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
             continue;
         };
         if let Ok(id) = declare(cx, decl, var, global)
-            && is_unified(decl)
+            && has_attribute(decl, ".unified")
         {
             cx.unified.insert(id);
         }
@@ -95,9 +95,9 @@ fn poison<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
     }
 }
 
-/// Whether the declaration carries `.unified`.
-pub(crate) fn is_unified(decl: &ast::VarDecl<'_>) -> bool {
-    decl.attributes.iter().any(|a| a.name.text == ".unified")
+/// Whether the declaration carries an attribute.
+fn has_attribute(decl: &ast::VarDecl<'_>, name: &str) -> bool {
+    decl.attributes.iter().any(|a| a.name.text == name)
 }
 
 /// The space of a variable that outlives a thread.
@@ -205,7 +205,8 @@ pub(crate) fn lasting<'a>(
     }
     let unsized_array = is_open;
     let (ty, align) = (element.ty, element.align);
-    Ok(GlobalVar { space, ty, size, unsized_array, align, init, relocs, object, owner: None })
+    let managed = has_attribute(decl, ".managed");
+    Ok(GlobalVar { space, ty, size, unsized_array, align, init, relocs, managed, object, owner: None })
 }
 
 /// Bytes of all `.const` variables of a module together.
@@ -264,7 +265,7 @@ pub(crate) fn body_var<'a>(
     // The number makes the name unique: bodies may shadow their own names.
     let name = format!("{}${}${}", owner.1, var.name.text, cx.symbols.len());
     let id = cx.add(symbol(name, Linkage::Internal, global));
-    if is_unified(decl) {
+    if has_attribute(decl, ".unified") {
         cx.unified.insert(id);
     }
     Ok(id)

@@ -93,6 +93,8 @@ pub struct GlobalVar {
     pub init: Vec<u8>,
     /// Addresses in the initial bytes.
     pub relocs: Vec<Reloc>,
+    /// Whether it carries `.attribute(.managed)`.
+    pub managed: bool,
     /// What it is, if it is a texture, a sampler or a surface.
     pub object: Option<handloom_ir::num::image::Kind>,
     /// The function that declares it, for function-scope variables (matters for the shared memory of entries).

@@ -13,6 +13,7 @@ use crate::gpu::Gpu;
 use crate::image::Loaded;
 use crate::launch::{Launchers, Stored};
 use crate::process::{Process, process, say};
+use crate::reach::Reach;
 use crate::reference::{self, Kind, Reference};
 use crate::table::Table;
 
@@ -28,6 +29,8 @@ pub struct Mod {
     target: u32,
     functions: Mutex<BTreeMap<String, u64>>,
     references: Mutex<BTreeMap<String, u64>>,
+    /// Its `.managed` variables, which kernels of all devices reach.
+    _reach: Arc<[Reach]>,
 }
 
 /// What a program may set of a function.
@@ -69,13 +72,20 @@ pub fn place(ctx: &Ctx, loaded: &Loaded) -> Result<Module> {
     Module::from_ir(&ctx.gpu.device, ir, sources, loaded.warnings.clone()).map_err(|_| Code::OUT_OF_MEMORY)
 }
 
+/// Lets kernels of all devices reach the `.managed` variables of a module.
+fn reach_of(module: &Module) -> Result<Arc<[Reach]>> {
+    let process = process()?;
+    Ok(module.managed().map(|(base, bytes)| Reach::new(process, base, bytes, true)).collect())
+}
+
 /// Loads a module into the current context and returns its handle.
 ///
 /// # Errors
 /// There is no context, or no room.
 pub fn load(ctx: &Ctx, loaded: &Loaded) -> Result<u64> {
     let module = place(ctx, loaded)?;
-    let new = Mod::new(ctx.handle, &ctx.gpu, module, loaded.target);
+    let reach = reach_of(&module)?;
+    let new = Mod::new(ctx.handle, &ctx.gpu, module, loaded.target, reach);
     process()?.modules.add(new).ok_or(Code::OUT_OF_MEMORY)
 }
 
@@ -88,9 +98,9 @@ pub fn by_handle(handle: u64) -> Result<Arc<Mod>> {
 }
 
 impl Mod {
-    fn new(ctx: u64, gpu: &Arc<Gpu>, module: Module, target: u32) -> Mod {
-        let gpu = Arc::clone(gpu);
-        Mod { ctx, gpu, module, target, functions: Mutex::default(), references: Mutex::default() }
+    fn new(ctx: u64, gpu: &Arc<Gpu>, module: Module, target: u32, reach: Arc<[Reach]>) -> Mod {
+        let (gpu, functions, references) = (Arc::clone(gpu), Mutex::default(), Mutex::default());
+        Mod { ctx, gpu, module, target, functions, references, _reach: reach }
     }
 
     /// Handle of a function by its name, the same each time.
@@ -265,6 +275,8 @@ struct Part {
     /// Handle and number of the context.
     ctx: (u64, u64),
     module: Module,
+    /// The `.managed` variables, which all parts have together.
+    reach: Arc<[Reach]>,
     /// Handle of the module, once it has one.
     handle: u64,
 }
@@ -310,7 +322,7 @@ impl Library {
     pub fn module_handle(&self, ctx: &Ctx) -> Result<u64> {
         self.part(ctx, |part| {
             if part.handle == 0 {
-                let new = Mod::new(0, &ctx.gpu, part.module.clone(), self.loaded.target);
+                let new = Mod::new(0, &ctx.gpu, part.module.clone(), self.loaded.target, Arc::clone(&part.reach));
                 part.handle = process()?.modules.add(new).ok_or(Code::OUT_OF_MEMORY)?;
             }
             Ok(part.handle)
@@ -322,8 +334,18 @@ impl Library {
         if let Some(part) = placed.iter_mut().find(|part| part.ctx.1 == ctx.id) {
             return take(part);
         }
-        let module = place(ctx, &self.loaded)?;
-        placed.push(Part { ctx: (ctx.handle, ctx.id), module, handle: 0 });
+        let (module, reach) = match placed.first() {
+            Some(other) => {
+                let module = other.module.beside(&ctx.gpu.device).map_err(|_| Code::OUT_OF_MEMORY)?;
+                (module, Arc::clone(&other.reach))
+            }
+            None => {
+                let module = place(ctx, &self.loaded)?;
+                let reach = reach_of(&module)?;
+                (module, reach)
+            }
+        };
+        placed.push(Part { ctx: (ctx.handle, ctx.id), module, reach, handle: 0 });
         placed.last_mut().map_or(Err(Code::UNKNOWN), take)
     }
 

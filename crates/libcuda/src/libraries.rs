@@ -109,6 +109,16 @@ pub(crate) fn global(address: Out<u64>, bytes: Out<u64>, handle: u64, name: In<u
     Ok(())
 }
 
+/// A variable of which there is one for all devices.
+pub(crate) fn managed(address: Out<u64>, bytes: Out<u64>, handle: u64, name: In<u8>) -> Result {
+    let module = library(handle)?.module(&*context::current()?)?;
+    let found = module.global(&name.text()?).filter(|known| module.managed().any(|m| m == *known));
+    let (start, size) = found.ok_or(Code::NOT_FOUND)?;
+    address.set_any(start);
+    bytes.set_any(size);
+    Ok(())
+}
+
 pub(crate) fn unified(_: Out<u64>, handle: u64, _: In<u8>) -> Result {
     library(handle)?;
     Err(Code::NOT_FOUND)

@@ -75,7 +75,8 @@ fn symbol(names: &Names, shared: &SharedLayout, id: SymbolId) -> Symbol {
     let s = names.symbol(id);
     let SymbolKind::Var(v) = &s.kind else {
         let kind = SymKind::Func(names.func(id));
-        return Symbol { name: s.name.clone(), kind, size: 0, align: 1, init: vec![], relocs: vec![], span: s.span };
+        let (name, init, relocs) = (s.name.clone(), vec![], vec![]);
+        return Symbol { name, kind, size: 0, align: 1, init, relocs, managed: false, span: s.span };
     };
     let offset = shared.offsets[id.0 as usize];
     let kind = match v.space {
@@ -98,6 +99,7 @@ fn symbol(names: &Names, shared: &SharedLayout, id: SymbolId) -> Symbol {
         align: v.align,
         init: v.init.clone(),
         relocs: relocs.collect(),
+        managed: v.managed,
         span: s.span,
     }
 }

@@ -146,9 +146,27 @@ impl Module {
         sources: Arc<SourceMap>,
         warnings: Vec<Diagnostic>,
     ) -> Result<Module, NoRoom> {
-        let kind = space_kind(&ir);
-        let space = device.inner.memory.space(kind).ok_or(NoRoom { bytes: 0 })?;
-        let symbols = Symbols::place(&ir, space)?;
+        Module::place(device, Arc::new(ir), sources, warnings, None)
+    }
+
+    /// The same program once more, on this device or on another one. Its `.managed` variables are those of this module; on another device kernels reach them
+    /// as soon as they are lent to it.
+    ///
+    /// # Errors
+    /// There is no room for its other variables.
+    pub fn beside(&self, device: &Device) -> Result<Module, NoRoom> {
+        let ModuleInner { ir, sources, warnings, symbols, .. } = &*self.inner;
+        Module::place(device, Arc::clone(ir), Arc::clone(sources), warnings.clone(), Some(symbols))
+    }
+
+    fn place(
+        device: &Device,
+        ir: Arc<simt::Module>,
+        sources: Arc<SourceMap>,
+        warnings: Vec<Diagnostic>,
+        beside: Option<&Symbols>,
+    ) -> Result<Module, NoRoom> {
+        let symbols = Symbols::place(&ir, &device.inner.memory, space_kind(&ir), beside)?;
         let all = || ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts);
         let prints = printing(&ir).into();
         let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
@@ -156,7 +174,7 @@ impl Module {
         let (late, untold, inside, proven, uncounted) = Default::default();
         let inner = ModuleInner {
             device,
-            ir: Arc::new(ir),
+            ir,
             sources,
             symbols,
             programs,
@@ -251,6 +269,12 @@ impl Module {
         self.inner.ir.syms.iter().filter(is_var).map(|s| s.name.as_str())
     }
 
+    /// First addresses and sizes in bytes of its `.managed` variables.
+    pub fn managed(&self) -> impl Iterator<Item = (u64, u64)> {
+        let all = self.inner.ir.syms.iter().zip(&self.inner.symbols.values);
+        all.filter(|(s, _)| s.managed).map(|(s, address)| (*address, s.size))
+    }
+
     /// Gives all variables their initial values again.
     pub fn reset_globals(&self) {
         self.inner.symbols.initialise(&self.inner.ir);
@@ -259,14 +283,6 @@ impl Module {
     fn variable(&self, name: &str) -> Option<usize> {
         let is_var = |s: &simt::Symbol| s.name == name && matches!(s.kind, SymKind::Global | SymKind::Const);
         self.inner.ir.syms.iter().position(is_var)
-    }
-}
-
-impl Drop for ModuleInner {
-    fn drop(&mut self) {
-        if let Some(space) = self.device.inner.memory.space(space_kind(&self.ir)) {
-            self.symbols.free(space);
-        }
     }
 }
 

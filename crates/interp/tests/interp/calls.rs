@@ -137,6 +137,7 @@ fn a_function_address_is_its_handle() {
         align: 1,
         init: vec![],
         relocs: vec![],
+        managed: false,
         span: line(0),
     });
     assert_eq!(words_of(&module, 4, 4), [0, 7, 14, 21]);

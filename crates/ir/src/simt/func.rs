@@ -416,6 +416,8 @@ pub struct Symbol {
     pub init: Vec<u8>,
     /// Addresses in it.
     pub relocs: Vec<Reloc>,
+    /// There is one for all devices (`.managed`).
+    pub managed: bool,
     /// The declaration.
     pub span: Span,
 }

@@ -111,6 +111,7 @@ mod tests {
             align: 1,
             init: vec![],
             relocs: vec![],
+            managed: false,
             span: Span::NONE,
         };
         let module = Module { funcs, syms: vec![symbol], ..Module::default() };

@@ -206,6 +206,7 @@ pub fn shared(name: &str, size: u64, unsized_array: bool) -> Symbol {
         align: 8,
         init: vec![],
         relocs: vec![],
+        managed: false,
         object: None,
         owner: None,
     };
