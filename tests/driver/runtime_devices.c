@@ -1,4 +1,4 @@
-// Two devices in the runtime library: a managed variable, of which there is one.
+// Two devices in the runtime library: a managed variable, of which there is one, and streams, which belong to their device.
 #include <stdint.h>
 #include <stdio.h>
 
@@ -10,9 +10,13 @@ void __cudaRegisterVar(void **handle, void *shadow, char *device, const char *na
 void __cudaRegisterManagedVar(void **handle, void **pointer, char *device, const char *name, int ext, size_t size, int constant, int global);
 char __cudaInitModule(void **handle);
 int cudaLaunchKernel(const void *stub, dim3 grid, dim3 block, void **args, size_t shared, stream_t stream);
+int cudaLaunchCooperativeKernel(const void *stub, dim3 grid, dim3 block, void **args, size_t shared, stream_t stream);
 int cudaMemcpyFromSymbol(void *to, const void *s, size_t n, size_t offset, int kind);
+int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, stream_t stream);
+int cudaMalloc(void **p, size_t n);
 int cudaDeviceSynchronize(void);
 int cudaDeviceReset(void);
+int cudaGetLastError(void);
 int cudaSetDevice(int d);
 int cudaStreamCreate(stream_t *s);
 int cudaStreamSynchronize(stream_t s);
@@ -52,7 +56,7 @@ int main(void) {
 
   dim3 one = {1, 1, 1}, block = {32, 1, 1};
   stream_t streams[2];
-  unsigned want = 7;
+  unsigned *memory[2], want = 7;
   for (int d = 0; d < 2; d++) {
     unsigned each = 0;
     OK(cudaSetDevice(d));
@@ -64,6 +68,7 @@ int main(void) {
     OK(cudaMemcpyFromSymbol(&each, &one_each, 4, 0, 2));
     CHECK(each == 5 + 32);
     OK(cudaStreamCreate(&streams[d]));
+    OK(cudaMalloc((void **)&memory[d], 4));
   }
   // Its address means the same to kernels of both.
   void *args[] = {&one_for_all};
@@ -72,6 +77,21 @@ int main(void) {
     OK(cudaLaunchKernel(&add, one, one, args, 0, streams[d]));
     OK(cudaStreamSynchronize(streams[d]));
     want += 100;
+    CHECK(*one_for_all == want);
+  }
+
+  // A launch goes to a stream of the current device; copies go to any stream. The default streams are those of the current device.
+  for (int d = 0; d < 2; d++) {
+    OK(cudaSetDevice(d));
+    CHECK(cudaLaunchKernel(&add, one, one, args, 0, streams[1 - d]) == 400 && cudaGetLastError() == 400);
+    CHECK(cudaLaunchCooperativeKernel(&add, one, one, args, 0, streams[1 - d]) == 400 && cudaGetLastError() == 400);
+    OK(cudaMemcpyAsync(memory[d], &want, 4, 1, streams[1 - d]));
+    OK(cudaStreamSynchronize(streams[1 - d]));
+    for (uintptr_t standard = 0; standard < 3; standard++) {
+      OK(cudaLaunchKernel(&add, one, one, args, 0, (stream_t)standard));
+      OK(cudaDeviceSynchronize());
+      want += 100;
+    }
     CHECK(*one_for_all == want);
   }
 

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 
 use crate::cu;
-use crate::device::ready;
+use crate::device::{current, ready};
 use crate::error::{Answer, Error, driver};
 use crate::function::kernel;
-use crate::stream::per_thread;
+use crate::stream::{PER_THREAD, per_thread};
 use crate::types::{Address, Dim3, LaunchConfig, Out, put};
 
 /// What stands between the brackets of a launch.
@@ -58,8 +58,19 @@ pub(crate) fn driver_config(config: &LaunchConfig) -> Answer<cu::LaunchConfig> {
     })
 }
 
+/// Makes sure that a stream is one of the current device, as the default streams are. The driver would take the device of the stream.
+fn is_of_current(stream: u64) -> Answer {
+    if stream <= PER_THREAD {
+        return Ok(());
+    }
+    let mut device = 0;
+    driver(cu::cuStreamGetDevice(stream, &mut device))?;
+    if device == current()? { Ok(()) } else { Err(Error::INVALID_RESOURCE_HANDLE) }
+}
+
 fn launch(kernel: u64, config: &LaunchConfig, arguments: Address) -> Answer {
     let config = driver_config(config)?;
+    is_of_current(config.stream)?;
     // SAFETY: the program says that the arguments of the kernel and the attributes are there.
     let result = driver(unsafe { cu::cuLaunchKernelEx(&config, kernel, arguments, std::ptr::null()) });
     match result {
