@@ -12,7 +12,7 @@ use handloom_ir::trap::{Trap, TrapKind};
 use crate::children::Children;
 use crate::error::{Lack, NoRoom};
 use crate::finding::{CheckReport, Finding};
-use crate::memory::Undo;
+use crate::memory::{Budget, Undo};
 use crate::module::ModuleInner;
 use crate::run::{Beside, Order, Printer, Progress, Recompile, StopHandle, Sums, Tier, TurnLog};
 
@@ -127,6 +127,8 @@ pub(crate) struct Grid {
     pub(crate) turns: Option<Arc<TurnLog>>,
     /// What its threads launch, if the module launches anything.
     pub(crate) children: Option<Arc<Children>>,
+    /// What `malloc` may take.
+    pub(crate) heap: Option<Arc<Budget>>,
 }
 
 impl Grid {

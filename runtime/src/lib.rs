@@ -68,7 +68,7 @@ pub use launch::{
     MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, QUIET, Tally, async_order_of_environment, launch,
 };
 pub use memory::{
-    AllocKind, Allocation, Backing, DeviceMemory, Elements, Found, MemoryError, Part, Rows, Word, meminfo,
+    AllocKind, Allocation, Backing, Budget, DeviceMemory, Elements, Found, MemoryError, Part, Rows, Word, meminfo,
 };
 pub use module::{Function, LoadError, Module, front, type_of};
 pub use run::{Backend, Beside, Progress, Sink, StopHandle, Tier, Trace, Traced};

@@ -82,6 +82,60 @@ static void stacks(void) {
     EXPECT(714, cuCtxSynchronize());
 }
 
+static const char HEAP[] =
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".extern .func (.param .b64 p) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n"
+    ".visible .entry fill(.param .u64 out, .param .u64 bytes)\n{\n.reg .b64 %o, %n, %p, %last;\n.reg .b32 %c;\n.reg .pred %q;\n"
+    "ld.param.u64 %o, [out];\nld.param.u64 %n, [bytes];\nmov.u32 %c, 0;\nmov.u64 %last, 0;\n"
+    "more:\n{\n.param .b64 a;\n.param .b64 r;\nst.param.b64 [a], %n;\ncall.uni (r), malloc, (a);\nld.param.b64 %p, [r];\n}\n"
+    "setp.eq.u64 %q, %p, 0;\n@%q bra full;\nst.u64 [%p], %last;\nmov.u64 %last, %p;\nadd.u32 %c, %c, 1;\nbra.uni more;\n"
+    "full:\nst.global.u32 [%o], %c;\nst.global.u64 [%o+8], %last;\nret;\n}\n"
+    ".visible .entry drain(.param .u64 out)\n{\n.reg .b64 %o, %p, %last;\n.reg .pred %q;\nld.param.u64 %o, [out];\nld.global.u64 %last, [%o+8];\n"
+    "more:\nsetp.eq.u64 %q, %last, 0;\n@%q ret;\nld.u64 %p, [%last];\n{\n.param .b64 a;\nst.param.b64 [a], %last;\ncall.uni free, (a);\n}\n"
+    "mov.u64 %last, %p;\nbra.uni more;\n}\n";
+
+// How many blocks of a size a kernel gets from `malloc`; their list lies at `x`.
+static uint32_t filled(CUfunction fill, CUdeviceptr x, uint64_t bytes) {
+    uint32_t n;
+    void *params[] = {&x, &bytes};
+    OK(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, 0, params, 0));
+    OK(cuMemcpyDtoH_v2(&n, x, 4));
+    return n;
+}
+
+// `malloc` of kernels has a heap in each context, as large as its limit.
+static void heaps(void) {
+    CUcontext fresh;
+    CUmodule module;
+    CUfunction fill, drain;
+    CUdeviceptr x, y;
+    size_t size;
+    OK(cuModuleLoadData(&module, HEAP));
+    OK(cuModuleGetFunction(&fill, module, "fill"));
+    OK(cuModuleGetFunction(&drain, module, "drain"));
+    OK(cuMemAlloc_v2(&x, 16));
+    OK(cuMemAlloc_v2(&y, 16));
+    OK(cuCtxGetLimit(&size, 2));
+    TRUE(size == 8 << 20);
+    TRUE(filled(fill, x, 1 << 18) == 32);
+    TRUE(filled(fill, y, 1) == 0);
+    void *params[] = {&x};
+    OK(cuLaunchKernel(drain, 1, 1, 1, 1, 1, 1, 0, 0, params, 0));
+    TRUE(filled(fill, x, 1 << 20) == 8);
+    OK(cuCtxSetLimit(2, 264 << 20));
+    OK(cuCtxGetLimit(&size, 2));
+    TRUE(size == 264 << 20);
+    TRUE(filled(fill, y, 100 << 20) == 2);
+    OK(cuLaunchKernel(drain, 1, 1, 1, 1, 1, 1, 0, 0, params, 0));
+    TRUE(filled(fill, x, 1 << 20) == 64);
+    OK(cuCtxCreate_v2(&fresh, 0, 0));
+    OK(cuModuleLoadData(&module, HEAP));
+    OK(cuModuleGetFunction(&fill, module, "fill"));
+    OK(cuMemAlloc_v2(&x, 16));
+    TRUE(filled(fill, x, 4 << 20) == 2);
+    OK(cuCtxDestroy_v2(fresh));
+}
+
 int main(void) {
     int version, count, value, status;
     OK(cuDriverGetVersion(&version));
@@ -186,6 +240,7 @@ int main(void) {
     // What is exported and does nothing yet.
     EXPECT(801, cuArrayGetPlane(0, 0, 0));
     OK(cuMemFree_v2(x));
+    heaps();
     stacks();
     OK(cuDevicePrimaryCtxRelease_v2(0));
     puts("ok");

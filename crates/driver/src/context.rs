@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use handloom_diag::Style;
 use handloom_runtime::words::quoted;
-use handloom_runtime::{Context, LaunchConfig, LaunchError, Sink, StreamError};
+use handloom_runtime::{Budget, Context, LaunchConfig, LaunchError, Sink, StreamError};
 
 use crate::checked;
 use crate::code::{Code, Result};
@@ -21,8 +21,11 @@ use crate::stream::Stream;
 /// The number of the limit for the stack of a thread.
 const STACK_SIZE: u32 = 0;
 
-/// Limits of a context, by number, with what they are at first.
-const LIMITS: &[(u32, u64)] = &[(STACK_SIZE, 1024), (1, 1 << 20), (2, 8 << 20), (3, 2), (4, 2048), (5, 64), (6, 0)];
+/// The number of the limit for what kernels allocate by `malloc`, and what it is at first.
+const MALLOC_HEAP: (u32, u64) = (2, 8 << 20);
+
+/// The other limits of a context, by number, with what they are at first.
+const LIMITS: &[(u32, u64)] = &[(STACK_SIZE, 1024), (1, 1 << 20), (3, 2), (4, 2048), (5, 64), (6, 0)];
 
 /// Flags of contexts that have a meaning.
 const FLAGS: u32 = 0xff;
@@ -49,6 +52,8 @@ pub struct Ctx {
     pub null: Arc<Stream>,
     /// The preferred use of caches, which changes nothing.
     pub cache_config: AtomicU32,
+    /// What kernels allocate by `malloc`, and may.
+    pub heap: Arc<Budget>,
     printed: Arc<Printed>,
     limits: [AtomicU64; LIMITS.len()],
     is_destroyed: AtomicBool,
@@ -76,6 +81,7 @@ impl Ctx {
             rt,
             sink: printed.sink(),
             cache_config: AtomicU32::new(0),
+            heap: Arc::new(Budget::new(MALLOC_HEAP.1)),
             printed,
             limits: LIMITS.map_values(),
             is_destroyed: AtomicBool::new(false),
@@ -189,7 +195,11 @@ impl Ctx {
     /// # Errors
     /// There is none of that number, or no thread has so large a stack.
     pub fn set_limit(&self, number: u32, value: u64) -> Result {
-        let limit = self.limit(number)?;
+        if number == MALLOC_HEAP.0 {
+            self.heap.set_limit(value);
+            return Ok(());
+        }
+        let limit = self.stored_limit(number)?;
         if number == STACK_SIZE && value > u64::from(LaunchConfig::MOST_STACK) {
             return Err(Code::INVALID_VALUE);
         }
@@ -201,7 +211,14 @@ impl Ctx {
     ///
     /// # Errors
     /// There is none of that number.
-    pub fn limit(&self, number: u32) -> Result<&AtomicU64> {
+    pub fn limit(&self, number: u32) -> Result<u64> {
+        if number == MALLOC_HEAP.0 {
+            return Ok(self.heap.get().0);
+        }
+        self.stored_limit(number).map(|limit| limit.load(Ordering::Relaxed))
+    }
+
+    fn stored_limit(&self, number: u32) -> Result<&AtomicU64> {
         let place = LIMITS.iter().position(|(n, _)| *n == number);
         place.map(|i| &self.limits[i]).ok_or(if number < 11 { Code::UNSUPPORTED_LIMIT } else { Code::INVALID_VALUE })
     }

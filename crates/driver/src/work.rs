@@ -1,7 +1,6 @@
 //! What a stream can be given, and a node of a graph can be: launches, copies, fills, functions of the host.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use handloom_runtime::{DeviceFacts, DeviceMemory, LaunchConfig, Launcher, StreamError};
@@ -318,7 +317,7 @@ impl DeviceFacts for Facts {
 
     fn limit(&self, number: u32) -> Option<u64> {
         let context = process().ok()?.contexts.get(self.context)?;
-        context.limit(number).ok().map(|limit| limit.load(Ordering::Relaxed))
+        context.limit(number).ok()
     }
 }
 
@@ -344,6 +343,7 @@ fn launcher(ctx: &Ctx, func: &Func, shape: &Shape) -> Result<Arc<Launcher>> {
         let config = LaunchConfig {
             shared_bytes: shape.shared,
             stack_bytes: stack,
+            heap: Some(Arc::clone(&ctx.heap)),
             cooperative: shape.cooperative,
             cluster: shape.cluster,
             seed: process.config.seed,

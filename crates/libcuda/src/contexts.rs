@@ -173,7 +173,7 @@ pub(crate) fn set_limit(limit: u32, value: u64) -> Result {
 
 pub(crate) fn get_limit(value: Out<u64>, limit: u32) -> Result {
     value.check()?;
-    value.set(context::current()?.limit(limit)?.load(Ordering::Relaxed))
+    value.set(context::current()?.limit(limit)?)
 }
 
 pub(crate) fn cache_config(to: Out<u32>) -> Result {

@@ -11,6 +11,7 @@ use super::counted::Tally;
 use crate::children::DeviceFacts;
 use crate::error::{Wrong, wrong};
 use crate::finding::{Check, CheckConfig, CheckSink, Checks};
+use crate::memory::Budget;
 use crate::memory::space::SLAB_OPEN;
 use crate::run::{Backend, Beside, Progress, Sink, StopHandle, Tier, Trace};
 
@@ -54,6 +55,8 @@ pub struct LaunchConfig {
     /// Bytes of local memory that a thread has for calls whose depth nobody knows (recursion, calls through pointers) and, once more, for what `alloca` takes: at least
     /// [`STACK`](Self::STACK) and at most [`MOST_STACK`](Self::MOST_STACK), whatever it says.
     pub stack_bytes: u32,
+    /// What `malloc` of kernels may take together with all launches that have the same; without one each block has at most 64 MiB, and all have what the device has.
+    pub heap: Option<Arc<Budget>>,
     /// All blocks may wait for each other.
     pub cooperative: bool,
     /// Blocks of a cluster in x, y, z; `None` for what the entry asks for.
@@ -117,6 +120,7 @@ impl LaunchConfig {
             block,
             shared_bytes: 0,
             stack_bytes: LaunchConfig::STACK,
+            heap: None,
             cooperative: false,
             cluster: None,
             seed: 0,

@@ -259,6 +259,7 @@ impl PreparedLaunch {
             sums: None,
             turns: None,
             children: children::children(module, config, Nesting::default()),
+            heap: config.heap.clone(),
         };
         let most = space.max_slabs() as u64;
         if config.cooperative && config.blocks() > most {

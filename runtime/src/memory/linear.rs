@@ -376,8 +376,7 @@ impl DeviceMemory {
     /// # Errors
     /// It is not the address of such an allocation, or was freed already.
     pub fn free(&self, address: u64) -> Result<(), MemoryError> {
-        let size = if self.blank.is_any() { self.range_of(address).map_or(0, |(_, size)| size) } else { 0 };
-        if self.of(address).is_some_and(|space| space.free(address, Some(AllocKind::Linear))) {
+        if let Some(size) = self.of(address).and_then(|space| space.free(address, Some(AllocKind::Linear))) {
             self.blank.settle(address, size);
             return Ok(());
         }

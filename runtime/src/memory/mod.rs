@@ -27,7 +27,7 @@ pub use left::{meminfo, memory_left};
 pub use linear::{DeviceMemory, Found, MemoryError, Rows, Word};
 pub use mapped::{Backing, Part};
 pub(crate) use reserve::scrub;
-pub use space::{AllocKind, Allocation, Elements};
+pub use space::{AllocKind, Allocation, Budget, Elements};
 pub(crate) use space::{Space, SpaceKind};
 pub(crate) use undo::Undo;
 pub(crate) use view::{Hit, Own, View};

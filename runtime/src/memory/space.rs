@@ -82,38 +82,46 @@ pub struct Elements {
     pub shape: Vec<u64>,
 }
 
-/// How much memory the allocations of a device may take, and take.
+/// How much memory some allocations may take together, and take: those of a device, or those that kernels make by `malloc`.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub struct Budget {
     limit: AtomicU64,
     used: AtomicU64,
 }
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { limit: AtomicU64::new(u64::MAX), used: AtomicU64::new(0) }
+        Budget::new(u64::MAX)
     }
 }
 
 impl Budget {
-    pub(crate) fn set_limit(&self, bytes: u64) {
+    /// With so many bytes at most.
+    pub fn new(limit: u64) -> Budget {
+        Budget { limit: AtomicU64::new(limit), used: AtomicU64::new(0) }
+    }
+
+    /// Allocations from now on may take so many bytes with those that are there.
+    pub fn set_limit(&self, bytes: u64) {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
     /// The limit, and what is taken.
-    pub(crate) fn get(&self) -> (u64, u64) {
+    pub fn get(&self) -> (u64, u64) {
         (self.limit.load(Ordering::Relaxed), self.used.load(Ordering::Relaxed))
     }
 
-    pub(super) fn take(&self, bytes: u64) -> Result<(), NoRoom> {
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), NoRoom> {
         let limit = self.limit.load(Ordering::Relaxed);
         let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= limit);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
         taken.map(|_| ()).map_err(|_| NoRoom { bytes })
     }
 
-    pub(super) fn give(&self, bytes: u64) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    /// Takes back what was taken. A kernel may free what one of another context allocated, which counts there.
+    pub(crate) fn give(&self, bytes: u64) {
+        let less = |used: u64| Some(used.saturating_sub(bytes));
+        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
@@ -295,17 +303,18 @@ impl Space {
         Ok(base)
     }
 
-    /// Ends an allocation. Says whether there was one of this base and, if `only` is given, of this kind.
-    pub(crate) fn free(&self, base: u64, only: Option<AllocKind>) -> bool {
+    /// Ends an allocation, and returns its size in bytes. `None`: there was none of this base and, if `only` is given, of this kind.
+    pub(crate) fn free(&self, base: u64, only: Option<AllocKind>) -> Option<u64> {
         let mut state = self.write();
         let state = &mut *state;
         match state.map.get(&base) {
             Some((a, _)) if only.is_none_or(|k| k == a.kind) => {}
-            Some(_) | None => return false,
+            Some(_) | None => return None,
         }
-        let Some((allocation, stop)) = state.map.remove(&base) else { return false };
+        let (allocation, stop) = state.map.remove(&base)?;
+        let size = allocation.size;
         self.generation.fetch_add(1, Ordering::Release);
-        self.budget.give(allocation.size);
+        self.budget.give(size);
         let area = if allocation.kind == AllocKind::Const { &mut state.constant } else { &mut state.heap };
         state.shared.take_back(&self.window, base, stop);
         // SAFETY: the range was handed out by this area, so it is open, and its allocation has just ended.
@@ -316,7 +325,7 @@ impl Space {
             let gone: Vec<u64> = state.freed.range(start..end).map(|(b, _)| *b).collect();
             gone.iter().for_each(|b| drop(state.freed.remove(b)));
         }
-        true
+        Some(size)
     }
 
     /// Takes addresses of the heap behind which no memory lies yet.
@@ -540,9 +549,9 @@ mod tests {
         assert!(s.is_const(b) && !s.is_const(a));
         assert_eq!(s.nearest(a + 2404).unwrap().base, a);
         let g = s.generation();
-        assert!(!s.free(a + 1, None));
-        assert!(s.free(a, None));
-        assert!(!s.free(a, None));
+        assert_eq!(s.free(a + 1, None), None);
+        assert_eq!(s.free(a, None), Some(2400));
+        assert_eq!(s.free(a, None), None);
         assert!(s.generation() > g);
         assert!(s.find(a).is_none());
         assert_eq!(s.find_freed(a + 5).unwrap().origin, "zero:2400");

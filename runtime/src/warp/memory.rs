@@ -13,13 +13,18 @@ use handloom_ir::types::StateSpace;
 
 use crate::children::Children;
 use crate::grid::Grid;
-use crate::memory::{AllocKind, View, access};
+use crate::memory::{AllocKind, Budget, View, access};
 use crate::module::ModuleInner;
 use crate::run::Printer;
 
-/// Most bytes that one `malloc` of a kernel gets.
-// Choice: the size of the device heap is a setting on GPUs, 8 MiB by default; we bound one block instead.
+/// Most bytes that one `malloc` of a kernel gets where nobody says how many all of them get.
+// Choice: the size of the device heap is a setting on GPUs, 8 MiB by default; without a setting we bound one block instead.
 const MAX_MALLOC: u64 = 64 << 20;
+
+/// What a block of the heap counts for: it begins at a multiple of 16.
+fn of_heap(bytes: u64) -> u64 {
+    bytes.saturating_add(15) & !15
+}
 
 /// What a cta may touch, and what it printed.
 #[derive(Debug)]
@@ -30,6 +35,8 @@ pub(crate) struct KernelMemory {
     printer: Option<Arc<Printer>>,
     /// What its threads launch.
     children: Option<Arc<Children>>,
+    /// What `malloc` may take.
+    heap: Option<Arc<Budget>>,
     /// Its number in the order of text.
     pub(crate) number: u64,
     start: Instant,
@@ -40,8 +47,8 @@ impl KernelMemory {
     pub(crate) fn new(view: View, grid: &Grid, number: u64) -> KernelMemory {
         let module = Arc::clone(&grid.module);
         let start = module.device.inner.start;
-        let (printer, children) = (grid.printer.clone(), grid.children.clone());
-        KernelMemory { view: RefCell::new(view), module, printer, children, number, start }
+        let (printer, children, heap) = (grid.printer.clone(), grid.children.clone(), grid.heap.clone());
+        KernelMemory { view: RefCell::new(view), module, printer, children, heap, number, start }
     }
 
     /// The module that the kernel belongs to.
@@ -91,20 +98,26 @@ impl Services for KernelMemory {
     }
 
     fn allocate(&mut self, bytes: u64) -> u64 {
-        if bytes == 0 || bytes > MAX_MALLOC {
+        let fits = match &self.heap {
+            Some(heap) => bytes > 0 && heap.take(of_heap(bytes)).is_ok(),
+            None => (1..=MAX_MALLOC).contains(&bytes),
+        };
+        if !fits {
             return 0;
         }
-        self.view.get_mut().space().allocate(AllocKind::Malloc, bytes, 16, "", "malloc").unwrap_or(0)
+        let made = self.view.get_mut().space().allocate(AllocKind::Malloc, bytes, 16, "", "malloc");
+        made.unwrap_or_else(|_| {
+            self.heap.iter().for_each(|heap| heap.give(of_heap(bytes)));
+            0
+        })
     }
 
     fn release(&mut self, addr: u64) -> Result<(), Denied> {
         let view = self.view.get_mut();
-        if view.space().free(addr, Some(AllocKind::Malloc)) {
-            view.refresh();
-            Ok(())
-        } else {
-            Err(Denied::OutOfBounds)
-        }
+        let size = view.space().free(addr, Some(AllocKind::Malloc)).ok_or(Denied::OutOfBounds)?;
+        self.heap.iter().for_each(|heap| heap.give(of_heap(size)));
+        view.refresh();
+        Ok(())
     }
 
     fn device_call(&mut self, asked: &Asked) -> Answer {

@@ -1,8 +1,10 @@
 //! What kernels ask of the device: calls, barriers of all kinds, clusters, built-in functions, 32-bit addresses.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use std::sync::Arc;
+
 use handloom_runtime::{
-    Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, TrapReport, launch,
+    Arg, Bounds, Budget, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, TrapReport, launch,
 };
 
 use crate::SM_90 as HEAD;
@@ -300,6 +302,31 @@ fn kernels_allocate_and_free() {
         let late = format!("{HEAD}{}", body.replace("LATE", "ld.u32 %r9, [%rd5];"));
         let t = run_text(&late, &config(1, 1, engine), 1).unwrap_err();
         assert!(t.message().contains("an allocation of 64 bytes that was freed"), "{engine:?} {}", t.message());
+    }
+}
+
+/// Launches with one heap have it together.
+#[test]
+fn a_heap_is_as_large_as_it_is_said_to_be() {
+    let body = kernel(
+        ".extern .func (.param .b64 r) malloc(.param .b64 n);",
+        "
+    {
+        .param .b64 n; .param .b64 r;
+        st.param.b64 [n], 60;
+        call.uni (r), malloc, (n);
+        ld.param.b64 %rd5, [r];
+    }
+    setp.ne.u64 %p1, %rd5, 0;
+    selp.u32 %r9, 1, 0, %p1;",
+    );
+    for engine in engines() {
+        let heap = Some(Arc::new(Budget::new(320)));
+        let config = LaunchConfig { heap, ..config(2, 40, engine) };
+        let got = |bytes: u32| run(&body.replace("60;", &format!("{bytes};")), &config, 80).iter().sum::<u32>();
+        assert_eq!([got(320), got(60), got(1)], [1, 0, 0], "{engine:?}");
+        config.heap.as_ref().unwrap().set_limit(320 + 256 + 16);
+        assert_eq!([got(60), got(1)], [4, 1], "{engine:?}");
     }
 }
 
