@@ -68,6 +68,8 @@ pub struct Finding {
     pub shared_offset: Option<u64>,
     /// What the program tried.
     pub tried: Option<Attempt>,
+    /// It would be none if `volatile` counted as the manual says.
+    pub is_by_volatile: bool,
     /// How many pairs of accesses it stands for.
     pub pairs: u64,
 }

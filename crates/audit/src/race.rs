@@ -145,12 +145,7 @@ impl Audit {
 
     /// The scope of a strong access.
     pub(crate) fn strength(&self, site: &Site) -> Option<Scope> {
-        match site.order {
-            Order::Weak => None,
-            Order::Volatile => self.options.strong_volatile.then_some(Scope::Sys),
-            Order::Mmio => Some(Scope::Sys),
-            Order::Relaxed | Order::Acquire | Order::Release | Order::AcqRel | Order::Sc => Some(site.scope),
-        }
+        manual_strength(site).filter(|_| site.order != Order::Volatile || self.options.strong_volatile)
     }
 
     /// Whether a scope of a thread has another one.
@@ -531,6 +526,9 @@ impl Audit {
         let end_of_e = (addr & !u64::from(tag.bytes() - 1)) + u64::from(tag.bytes());
         let end = end_of_e.min(now.access.addr + u64::from(now.access.bytes));
         let is_shared = second.space == StateSpace::Shared;
+        let are_mutual = manual_strength(&first)
+            .zip(manual_strength(&second))
+            .is_some_and(|(a, b)| self.mutual((a, them.cta), (b, me.cta)));
         self.found.add(Finding {
             class,
             first: Place { site: first, thread: them },
@@ -539,8 +537,18 @@ impl Audit {
             bytes: u32::try_from(end - addr).unwrap_or(1),
             shared_offset: self.shared_offset(me.cta, addr).filter(|_| is_shared),
             tried: tried.filter(|_| !matches!(class, Class::MissingProxyFence | Class::AtomicScopes)),
+            is_by_volatile: !are_strong && is_same_size && are_mutual,
             pairs: u64::from(unordered.count_ones()),
         });
+    }
+}
+
+/// The scope of an access that is strong, as the manual says.
+fn manual_strength(site: &Site) -> Option<Scope> {
+    match site.order {
+        Order::Weak => None,
+        Order::Volatile | Order::Mmio => Some(Scope::Sys),
+        Order::Relaxed | Order::Acquire | Order::Release | Order::AcqRel | Order::Sc => Some(site.scope),
     }
 }
 

@@ -300,6 +300,8 @@ fn is_copied(site: &Site) -> bool {
 }
 
 fn fix(race: &Race) -> Option<&'static str> {
+    const BY_VOLATILE: &str = "order them by atomics, or count `volatile` as the manual does (`--check-volatile`)";
+    let are_volatile = [race.first, race.second].iter().all(|place| place.site.order == Order::Volatile);
     match race.class {
         Class::MissingProxyFence if race.second.site.proxy == Proxy::TensorMap => {
             Some("put `fence.proxy.tensormap::generic` between them, with `.release` and then with `.acquire`")
@@ -307,15 +309,15 @@ fn fix(race: &Race) -> Option<&'static str> {
         Class::ScopeTooNarrow => Some("give both a scope that has the other thread, as `.gpu` for another block"),
         Class::AtomicScopes => Some("give both a scope that has the other thread"),
         Class::MixedSize => Some("access the location with one size, or order the accesses"),
+        // A lane that spins on what others change by atomics is not helped by a barrier. Two that are both `volatile` may be steps of a warp, which one keeps apart.
+        Class::SameWarp if race.is_by_volatile && !are_volatile => Some(BY_VOLATILE),
         // Nothing can be put between what lanes do by one statement at once.
         Class::SameWarp if race.first.site.span == race.second.site.span => {
             Some("let one lane write or use an atomic; between rounds of a loop, put a `bar.warp.sync`")
         }
         Class::SameWarp => Some("put a `bar.warp.sync` between them"),
         Class::MissingProxyFence => Some("put a proxy fence between them, as `fence.proxy.async` behind the write"),
-        Class::Unordered if [race.first, race.second].iter().all(|place| place.site.order == Order::Volatile) => {
-            Some("order them by atomics, or count `volatile` as the manual does (`--check-volatile`)")
-        }
+        Class::Unordered if race.is_by_volatile => Some(BY_VOLATILE),
         Class::Unordered if [race.first, race.second].iter().any(|place| is_copied(&place.site)) => Some(
             "order the access before what is asynchronous is begun, or after a wait for it: for its group in its thread, or at its `mbarrier` object",
         ),

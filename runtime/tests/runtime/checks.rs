@@ -168,24 +168,41 @@ fn volatile_flags_count_as_asked_for() {
 /// What to do about lanes that write one word: nothing can be put between what one statement does. And about copies, for which a barrier is not enough.
 #[test]
 fn hints_fit_what_lanes_do() {
-    let fix_of = |class: &str, body: &str| {
+    let fix_in = |class: &str, threads: u32, body: &str| {
         let device = Device::new().unwrap();
         let text = format!(
             "{HEAD}\n.visible .entry k(.param .u64 p) {{ .reg .b64 %rd; .reg .b32 %r<3>; ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x;\n{body}\nret; }}"
         );
         let module = Module::from_text(&device, "k.ptx", &text).unwrap();
         let buffer = device.copy_of(&[0; 256]).unwrap();
-        let config = LaunchConfig::new([1, 1, 1], [32, 1, 1]).checked(Check::ALL);
+        let config = LaunchConfig::new([1, 1, 1], [threads, 1, 1]).checked(Check::ALL);
         let report = launch(&module.function(None).unwrap(), &config, &[Arg::from(&buffer)]).unwrap();
         let [found] = report.findings() else { panic!("{body}: {:?}", report.findings()) };
         assert_eq!(found.class, class);
-        found.fix.unwrap().to_string()
+        found.fix.unwrap_or_default().to_string()
     };
+    let fix_of = |class: &str, body: &str| fix_in(class, 32, body);
     assert!(fix_of("same_warp", "st.global.u32 [%rd], %r1;").starts_with("let one lane write or use an atomic"));
     let two =
         "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd, %rd2; st.global.u32 [%rd3], %r1; ld.global.u32 %r2, [%rd+4];";
     let two = two.replace("mul.wide", ".reg .b64 %rd2; .reg .b64 %rd3; mul.wide");
     assert_eq!(fix_of("same_warp", &two), "put a `bar.warp.sync` between them");
+    // An atomic and a `volatile` read, in a warp and in two; with a plain read, and of another size, the manual finds a race too.
+    let flag = |thread: u32, read: &str| {
+        format!(
+            ".reg .pred %p<2>; setp.eq.u32 %p0, %r1, 0; setp.eq.u32 %p1, %r1, {thread};
+            @%p0 atom.global.add.u32 %r2, [%rd], 1;
+            @%p1 {read} %r2, [%rd];"
+        )
+    };
+    let by_volatile = "order them by atomics, or count `volatile` as the manual does (`--check-volatile`)";
+    assert_eq!(fix_of("same_warp", &flag(1, "ld.volatile.global.u32")), by_volatile);
+    assert_eq!(fix_in("unordered", 64, &flag(32, "ld.volatile.global.u32")), by_volatile);
+    assert_eq!(fix_of("same_warp", &flag(1, "ld.global.u32")), "put a `bar.warp.sync` between them");
+    assert_eq!(fix_in("unordered", 64, &flag(32, "ld.global.u32")), "");
+    assert!(fix_of("mixed_size", &flag(1, "ld.volatile.global.u8")).starts_with("access the location with one size"));
+    let steps = two.replace("st.", "st.volatile.").replace("ld.global", "ld.volatile.global");
+    assert_eq!(fix_of("same_warp", &steps), "put a `bar.warp.sync` between them");
     // Lane 0 waits for its copy after it has met the others.
     let copy = "
         .shared .align 16 .b32 s[4]; .reg .pred %p; setp.eq.u32 %p, %r1, 0;
