@@ -1,4 +1,4 @@
-//! Fetches of `.f32` texels for 32 lanes by AVX-512: eight lanes at a time, in double precision, in the steps of the definition
+//! Fetches of texels of 32-bit components for 32 lanes by AVX-512: eight lanes at a time, in double precision, in the steps of the definition
 //! (`handloom_ir::num::image`), so that every bit is the same.
 
 use std::arch::x86_64::*;
@@ -16,7 +16,7 @@ const ONE: i64 = 256;
 
 /// Whether a fetch is for this code, on a host.
 pub(super) fn is_here(host: &Host, flat: &Flat) -> bool {
-    flat.channel == Channel::F32
+    matches!(flat.channel, Channel::F32 | Channel::U32 | Channel::S32)
         && [Feature::Avx512f, Feature::Avx512dq, Feature::Avx512vl].iter().all(|f| host.has(*f))
 }
 
@@ -84,7 +84,7 @@ unsafe fn row<const AXES: usize, const LINEAR: bool>(
             let mut i = 0;
             while i < AXES {
                 let places = _mm256_loadu_ps(coordinates[i].cast::<f32>().add(part));
-                axes[i] = axis::<LINEAR>(places, flat.level.size[i], steps[i], flat.address[i], flat.is_normalized);
+                axes[i] = axis::<LINEAR>(places, flat, i, steps[i]);
                 i += 1;
             }
             // Two texels that lie side by side are read at once.
@@ -99,7 +99,7 @@ unsafe fn row<const AXES: usize, const LINEAR: bool>(
             }
             let mut c = 0;
             while c < n {
-                let (at, border) = (base.wrapping_add(c), _mm256_set1_ps(flat.border[c]));
+                let (at, border) = (base.wrapping_add(c), _mm256_set1_ps(f32::from_bits(flat.border[c])));
                 let nearest = texel::<AXES>(&axes, 0, lanes, border, at);
                 let value = if LINEAR { mean::<AXES>(&axes, nearest, lanes, border, at) } else { nearest };
                 _mm256_storeu_ps(out[c].cast::<f32>().add(part), value);
@@ -267,16 +267,13 @@ unsafe fn floor(x: __m512d) -> __m512i {
 /// # Safety
 /// As for [`row`].
 #[inline(always)]
-unsafe fn axis<const LINEAR: bool>(
-    places: __m256,
-    size: u32,
-    step: u64,
-    mode: AddressMode,
-    is_normalized: bool,
-) -> Axis {
+unsafe fn axis<const LINEAR: bool>(places: __m256, flat: &Flat, number: usize, step: u64) -> Axis {
+    let Flat { is_normalized, is_integer, .. } = *flat;
+    let (size, mode) = (flat.level.size[number], flat.address[number]);
     // SAFETY: by the caller's promise.
     unsafe {
-        let x = _mm512_cvtps_pd(places);
+        // Small numbers would be floats that take a host long.
+        let x = if is_integer { _mm512_setzero_pd() } else { _mm512_cvtps_pd(places) };
         let mut x = _mm512_maskz_mov_pd(_mm512_cmp_pd_mask::<_CMP_ORD_Q>(x, x), x);
         if is_normalized {
             x = _mm512_mul_pd(x, _mm512_set1_pd(f64::from(size)));
@@ -289,6 +286,8 @@ unsafe fn axis<const LINEAR: bool>(
         let (first, weight) = if LINEAR {
             let fixed = floor(_mm512_add_pd(_mm512_mul_pd(x, _mm512_set1_pd(ONE as f64)), half));
             (_mm512_srai_epi64::<8>(fixed), _mm512_and_si512(fixed, _mm512_set1_epi64(ONE - 1)))
+        } else if is_integer {
+            (_mm512_cvtepi32_epi64(_mm256_castps_si256(places)), _mm512_setzero_si512())
         } else {
             (floor(x), _mm512_setzero_si512())
         };
@@ -376,7 +375,7 @@ mod tests {
         }
     }
 
-    /// All dimensions, filters, modes and counts of components, texels of any bits, coordinates inside, at edges and far outside, some lanes or all.
+    /// All dimensions, filters, modes, channels and counts of components, texels of any bits, coordinates inside, at edges and far outside, some lanes or all.
     #[test]
     fn fetches_are_what_the_definition_says() {
         let host = Host::detect();
@@ -394,6 +393,8 @@ mod tests {
                 size,
                 dims: dims as u8,
                 components,
+                channel: [Channel::F32, Channel::U32, Channel::S32][(next() % 3) as usize],
+                is_linear: next() % 2 == 0,
                 pitch: (u64::from(size[0]) * u64::from(components) + next() % 2) * 4,
                 rows: size[1],
                 ..Image::default()
@@ -408,7 +409,7 @@ mod tests {
             let texture = Object { kind: Kind::Texture, image, sampler };
             let f = Fetch {
                 geometry,
-                is_float: true,
+                is_float: next() % 3 > 0,
                 lod: Lod::Base,
                 has_sampler: false,
                 has_offsets: false,
@@ -417,6 +418,7 @@ mod tests {
             };
             let mask = if next() % 2 == 0 { u32::MAX } else { next() as u32 };
             let mut coordinate = || match next() % 8 {
+                1.. if !f.is_float => ((next() % 9) as u32).wrapping_sub(1),
                 0 => next() as u32,
                 1 => ((next() % 9) as f32 + 0.5).to_bits(),
                 2 => ((next() % 64) as f32 / 32.0 - 0.5).to_bits(),

@@ -1,11 +1,11 @@
-//! A fetch for 32 lanes at once, for what most programs ask: one level, axes of floats, no borders.
+//! A fetch for 32 lanes at once, for what most programs ask: one level, no borders.
 //!
 //! It computes what [`fetch`](super::fetch) does, in the same order: each step is a loop over lanes without branches, so that the compiler makes vector
 //! code of it. Whatever is not for it is left to the definition.
 
 use super::coordinates::{Coordinate, FRACTION_BITS, ONE, pair, within};
 use super::object::{AddressMode, Channel, Filter, Level, Object, Sampler};
-use super::sample::{canonical, is_normalized};
+use super::sample::{address, border, canonical, is_normalized};
 use super::texel::{Texels, absent, component};
 use crate::simt::{Fetch, Geometry, Lod};
 
@@ -27,11 +27,16 @@ impl Axis {
 
     /// `None` if a lane of the mask reads the border.
     #[inline(always)]
-    fn new(places: &Row, mask: u32, size: u32, mode: AddressMode, normalized: bool, filter: Filter) -> Option<Axis> {
+    fn new(places: &Row, mask: u32, image: &Flat, axis: usize) -> Option<Axis> {
+        let Flat { is_normalized: normalized, filter, .. } = *image;
+        let (size, mode) = (image.level.size[axis], image.address[axis]);
         let mut firsts = [0_i64; LANES];
         let mut weights = [0_i32; LANES];
         let scale = if normalized { f64::from(size) } else { 1.0 };
-        for l in 0..LANES {
+        if image.is_integer {
+            (0..LANES).for_each(|l| firsts[l] = pair(Coordinate::Texel(places[l] as i32), filter, 0).0);
+        }
+        for l in (0..LANES).filter(|_| !image.is_integer) {
             let x = f64::from(f32::from_bits(places[l]));
             let x = if x.is_nan() { 0.0 } else { x };
             let (first, weight) = pair(Coordinate::Place(x * scale), filter, 0);
@@ -66,6 +71,8 @@ pub struct Flat {
     pub level: Level,
     /// Places go from 0 to 1.
     pub is_normalized: bool,
+    /// Places are numbers of texels.
+    pub is_integer: bool,
     /// What is made of the texels around a place.
     pub filter: Filter,
     /// What the components are.
@@ -74,8 +81,8 @@ pub struct Flat {
     pub components: u8,
     /// By dimension: what becomes of texels outside.
     pub address: [AddressMode; 3],
-    /// The colour of the border.
-    pub border: [f32; 4],
+    /// The components of the border as the program gets them.
+    pub border: [u32; 4],
 }
 
 impl Flat {
@@ -90,18 +97,19 @@ impl Flat {
             _ => return None,
         };
         let has_one_level = f.lod == Lod::Base || image.levels <= 1;
-        if !f.is_float || f.gather.is_some() || f.has_offsets || f.has_depth || !has_one_level {
+        if f.gather.is_some() || f.has_offsets || f.has_depth || !has_one_level {
             return None;
         }
         Some(Flat {
             n_axes,
             level: image.level(0),
-            is_normalized: is_normalized(texture, sampler),
-            filter: if image.channel.is_float() { sampler.filter } else { Filter::Nearest },
+            is_normalized: f.is_float && is_normalized(texture, sampler),
+            is_integer: !f.is_float,
+            filter: if f.is_float && image.channel.is_float() { sampler.filter } else { Filter::Nearest },
             channel: image.channel,
             components: image.components,
-            address: sampler.address,
-            border: sampler.border,
+            address: address(image, sampler, !f.is_float),
+            border: border(image, sampler, !f.is_float),
         })
     }
 
@@ -121,10 +129,10 @@ impl Flat {
 /// The texels of an image may be read, as for [`fetch`](super::fetch).
 #[inline(always)]
 pub fn fetch_row(image: &Flat, coordinates: &[Row], mask: u32, memory: &mut impl Texels) -> Option<[Row; 4]> {
-    let Flat { n_axes, level, is_normalized: normalized, filter, .. } = *image;
+    let Flat { n_axes, filter, .. } = *image;
     let mut axes = [Axis::NONE; 3];
     for (i, axis) in axes.iter_mut().enumerate().take(n_axes) {
-        *axis = Axis::new(&coordinates[i], mask, level.size[i], image.address[i], normalized, filter)?;
+        *axis = Axis::new(&coordinates[i], mask, image, i)?;
     }
     let n = usize::from(image.components);
     let nearest = texels(image, &axes, 0, mask, memory);
@@ -263,11 +271,12 @@ mod tests {
             let n_axes = f.geometry.n_axes();
             let mut memory = Bytes((0..8192).map(|_| random.next() as u8).collect());
             let mask = if random.below(2) == 0 { u32::MAX } else { random.next() as u32 };
-            let coordinates: Vec<Row> = (0..n_axes).map(|_| std::array::from_fn(|_| coordinate(random))).collect();
+            let coordinates: Vec<Row> =
+                (0..n_axes).map(|_| std::array::from_fn(|_| coordinate(random, f.is_float))).collect();
             let flat = Flat::new(&object, &object.sampler, f).expect("it is one of those that are done by rows");
             let row = fetch_row(&flat, &coordinates, mask, &mut memory);
             let Some(row) = row else {
-                assert!(object.sampler.address.contains(&AddressMode::ClampToBorder));
+                assert!(flat.address.contains(&AddressMode::ClampToBorder));
                 continue;
             };
             rows += 1;
@@ -309,7 +318,7 @@ mod tests {
         };
         let f = Fetch {
             geometry,
-            is_float: true,
+            is_float: random.below(3) > 0,
             lod: Lod::Base,
             has_sampler: false,
             has_offsets: false,
@@ -320,7 +329,10 @@ mod tests {
     }
 
     /// Inside and near the edges, in the middle of texels, and any bits.
-    fn coordinate(random: &mut Random) -> u32 {
+    fn coordinate(random: &mut Random, is_float: bool) -> u32 {
+        if !is_float && random.below(64) > 0 {
+            return random.below(7) as u32;
+        }
         match random.below(8) {
             0 => random.next() as u32,
             1 => (random.below(9) as f32 + 0.5).to_bits(),

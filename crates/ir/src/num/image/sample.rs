@@ -102,7 +102,10 @@ impl<'a> Look<'a> {
             image,
             sampler,
             filter: if is_averaged { sampler.filter } else { Filter::Nearest },
-            address: if is_cube && sampler.is_seamless { [AddressMode::ClampToEdge; 3] } else { sampler.address },
+            address: match is_cube && sampler.is_seamless {
+                true => [AddressMode::ClampToEdge; 3],
+                false => address(image, sampler, !f.is_float),
+            },
             is_normalized: is_normalized || is_cube,
             layer: layer.min(image.n_layers() - 1),
             axes,
@@ -125,9 +128,7 @@ impl<'a> Look<'a> {
 
     /// The texel of an axis; `None` for the border.
     fn inside(&self, axis: usize, level: &Level, texel: i64) -> Option<u32> {
-        let mode =
-            if self.image.is_linear && self.is_integer { AddressMode::ClampToBorder } else { self.address[axis] };
-        within(texel, level.size[axis], mode, self.is_normalized && !self.is_integer)
+        within(texel, level.size[axis], self.address[axis], self.is_normalized && !self.is_integer)
     }
 
     /// The components of one texel as the program gets them, compared with the depth if there is one.
@@ -145,13 +146,8 @@ impl<'a> Look<'a> {
             let raw = read(self.image, memory, address);
             std::array::from_fn(|i| if i < n { component(channel, i, raw[i]) } else { absent(channel, i) })
         } else {
-            let border = |i: usize| match (self.image.is_linear && self.is_integer, channel.is_float()) {
-                (true, _) => 0,
-                (false, true) => self.sampler.border[i].to_bits(),
-                (false, false) if channel.is_signed() => self.sampler.border[i] as i32 as u32,
-                (false, false) => self.sampler.border[i] as u32,
-            };
-            std::array::from_fn(|i| if i < n { border(i) } else { absent(channel, i) })
+            let border = border(self.image, self.sampler, self.is_integer);
+            std::array::from_fn(|i| if i < n { border[i] } else { absent(channel, i) })
         };
         if let Some(depth) = self.depth {
             // Choice: the manual does not name the comparison; it passes where the depth is not beyond the texel.
@@ -259,6 +255,22 @@ fn lod(texture: &Object, sampler: &Sampler, f: Fetch, asked: &Asked<'_>) -> i64 
         }
     };
     clamp_lod(image, sampler, wanted)
+}
+
+/// What becomes of texels outside, by dimension. Linear memory that is read by numbers of texels has a border.
+pub(super) fn address(image: &Image, sampler: &Sampler, is_integer: bool) -> [AddressMode; 3] {
+    if image.is_linear && is_integer { [AddressMode::ClampToBorder; 3] } else { sampler.address }
+}
+
+/// The border as the program gets it. That of linear memory that is read by numbers of texels is zero.
+pub(super) fn border(image: &Image, sampler: &Sampler, is_integer: bool) -> [u32; 4] {
+    let channel = image.channel;
+    sampler.border.map(|c| match (image.is_linear && is_integer, channel.is_float()) {
+        (true, _) => 0,
+        (false, true) => c.to_bits(),
+        (false, false) if channel.is_signed() => c as i32 as u32,
+        (false, false) => c as u32,
+    })
 }
 
 /// What `tex` reads: four components, integers or `.f32` as the texture's channels say.
