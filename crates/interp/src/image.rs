@@ -126,8 +126,10 @@ impl Objects {
         memory: &mut M,
     ) -> Result<(Object, image::Found), Refused> {
         let object = self.known(0, handle, Kind::Surface, memory)?;
-        let coordinates: Vec<u32> = coordinates.iter().map(|c| low(*c)).collect();
-        let found = image::place(&object, at, &coordinates);
+        let mut words = [0; 4];
+        words.iter_mut().zip(coordinates).for_each(|(to, from)| *to = low(*from));
+        let coordinates = &words[..coordinates.len()];
+        let found = image::place(&object, at, coordinates);
         if found.is_inside || at.outside != OutOfRange::Trap {
             return Ok((object, found));
         }

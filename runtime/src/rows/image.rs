@@ -1,8 +1,8 @@
-//! Textures and surfaces, lane by lane. The rules are the interpreter's.
+//! Textures and surfaces: fetches and places of surfaces for all lanes at once where one object is named, else lane by lane. The rules are the interpreter's.
 
 use handloom_interp::image::{Objects, Refused};
-use handloom_ir::num::image::{Flat, Kind, Row};
-use handloom_ir::simt::{Fetch, ImageOp};
+use handloom_ir::num::image::{self, Flat, Kind, Row};
+use handloom_ir::simt::{Fetch, ImageOp, OutOfRange, Surface};
 use handloom_ir::types::Ty;
 use handloom_plan::abi::Loc;
 
@@ -10,10 +10,13 @@ use super::Call;
 use super::memory::lanes;
 #[cfg(target_arch = "x86_64")]
 use super::texels;
+use crate::warp::context::{Ctx, predicate};
 use crate::warp::host::CtaHost;
 
 /// Most sources of an op.
 const MAX_SOURCES: usize = 24;
+/// Most coordinates of a surface.
+const MAX_COORDINATES: usize = 4;
 
 /// Does the op for each lane of the call. Gives 1, or 0 after recording a trap.
 pub(super) fn image(c: &mut Call<'_>, op: ImageOp) -> u64 {
@@ -29,6 +32,11 @@ pub(super) fn image(c: &mut Call<'_>, op: ImageOp) -> u64 {
         if unsafe { fetch_row(c, f) } {
             return 1;
         }
+    }
+    if let ImageOp::Place(at) = op
+        && place_row(c, at)
+    {
+        return 1;
     }
     let types = op.results();
     let n = site.src.len() + 1;
@@ -62,6 +70,46 @@ pub(super) fn image(c: &mut Call<'_>, op: ImageOp) -> u64 {
     0
 }
 
+/// Whether all lanes of a mask have a value.
+fn is_same(ctx: Ctx, loc: Loc, mask: u32, value: u64) -> bool {
+    if matches!(loc, Loc::Imm(_) | Loc::Scalar(_)) {
+        return true;
+    }
+    let mut row = [value; 32];
+    ctx.read_row(loc, mask, &mut row);
+    (0..32).fold(0, |other, l| other | (row[l] ^ value) & u64::from(mask >> l & 1).wrapping_neg()) == 0
+}
+
+/// Finds the places in a surface that all lanes name, unless one of them is to trap.
+fn place_row(c: &mut Call<'_>, at: Surface) -> bool {
+    let site = &c.tables.mems[c.site];
+    let Some(first) = lanes(c.mask).next() else { return false };
+    let handle = c.ctx.read(site.addr, first);
+    if !is_same(c.ctx, site.addr, c.mask, handle) {
+        return false;
+    }
+    let CtaHost { images, memory, .. } = &mut *c.host;
+    let Ok(surface) = images.find(handle, Kind::Surface, memory) else { return false };
+    let mut coordinates = [[0; 32]; MAX_COORDINATES];
+    for (row, loc) in coordinates.iter_mut().zip(&site.src) {
+        *row = super::fast::row(c.ctx, *loc);
+    }
+    let (mut addresses, mut inside) = ([0; 32], [0; 32]);
+    for lane in lanes(c.mask) {
+        let of_lane: [u32; MAX_COORDINATES] = std::array::from_fn(|i| coordinates[i][lane]);
+        let found = image::place(surface, at, &of_lane[..site.src.len()]);
+        if !found.is_inside && at.outside == OutOfRange::Trap {
+            return false;
+        }
+        (addresses[lane], inside[lane]) = (found.address, predicate(found.is_inside));
+    }
+    let signed = [predicate(surface.image.channel.is_signed()); 32];
+    for (d, row) in site.dst.iter().zip([addresses, inside, signed]) {
+        c.ctx.write_row(*d, c.mask, &row);
+    }
+    true
+}
+
 /// Does a fetch for all lanes at once, if it is one of those that are done so.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
@@ -71,14 +119,7 @@ fn fetch_row(c: &mut Call<'_>, f: Fetch) -> bool {
     let n_handles = usize::from(f.has_sampler);
     let [n_coordinates, ..] = f.words();
     let mut handles = [c.ctx.read(site.addr, first), 0];
-    let same = |loc, handle| {
-        if matches!(loc, Loc::Imm(_) | Loc::Scalar(_)) {
-            return true;
-        }
-        let mut row = [handle; 32];
-        c.ctx.read_row(loc, c.mask, &mut row);
-        (0..32).fold(0, |other, l| other | (row[l] ^ handle) & u64::from(c.mask >> l & 1).wrapping_neg()) == 0
-    };
+    let same = |loc, handle| is_same(c.ctx, loc, c.mask, handle);
     if f.has_sampler {
         handles[1] = c.ctx.read(site.src[0], first);
     }
