@@ -302,7 +302,8 @@ fn a_library_that_is_closed() {
 
 #[test]
 fn several_devices() {
-    passes("devices", &[], &[("HANDLOOM_DEVICES", "3")]);
+    let told = passes("devices", &[], &[("HANDLOOM_DEVICES", "3")]);
+    assert!(told.contains("in the memory of another device") && told.contains("past the end of memory"), "{told}");
     passes("devices", &[], &[("HANDLOOM_DEVICES", "5"), ("CUDA_VISIBLE_DEVICES", "4,0,2")]);
     let output = program_on("libcudart.so.13", "runtime_devices", &[], &[], &[("HANDLOOM_DEVICES", "2")]);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

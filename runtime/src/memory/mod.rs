@@ -26,7 +26,7 @@ pub(crate) use blank::Blank;
 pub use left::{meminfo, memory_left};
 pub use linear::{DeviceMemory, Found, MemoryError, Rows, Word};
 pub use mapped::{Backing, Part};
-pub(crate) use reserve::scrub;
+pub(crate) use reserve::{is_of_device, scrub};
 pub use space::{AllocKind, Allocation, Budget, Elements};
 pub(crate) use space::{Space, SpaceKind};
 pub(crate) use undo::Undo;

@@ -57,6 +57,15 @@ pub(crate) fn is_reserved(addr: u64) -> bool {
     made.any(|r| addr.wrapping_sub(r.base) < r.size)
 }
 
+/// Whether an address lies in the window of a device.
+pub(crate) fn is_of_device(addr: u64) -> bool {
+    let mut made = [&WIDE_ONE, &LOW_ONE].into_iter().filter_map(|one| one.get()?.as_ref());
+    made.any(|r| {
+        let window = as_len(addr.wrapping_sub(r.base) / r.window);
+        r.taken.lock().unwrap_or_else(PoisonError::into_inner).get(window).copied().unwrap_or(false)
+    })
+}
+
 impl Reservation {
     fn make(wish: &Wish) -> Option<Reservation> {
         for &size in wish.sizes {

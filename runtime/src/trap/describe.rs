@@ -6,7 +6,7 @@ use handloom_ir::types::StateSpace;
 
 use super::Binding;
 use crate::grid::Grid;
-use crate::memory::{AllocKind, Allocation, Space};
+use crate::memory::{AllocKind, Allocation, Space, is_of_device};
 
 /// Farther from every allocation than this, the nearest one says nothing.
 const NEAR: u64 = 1 << 20;
@@ -160,8 +160,11 @@ fn address_fault(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Described {
             }
             return missed_allocation(&head, addr, trap, &lent, grid, bindings);
         }
-        let is_host = trap.kind == TrapKind::WriteProtected;
-        let place = if is_host { "in memory of the process that can only be read" } else { "outside every allocation" };
+        let place = match trap.kind {
+            TrapKind::WriteProtected => "in memory of the process that can only be read",
+            _ if is_of_device(addr) => "in the memory of another device",
+            _ => "outside every allocation",
+        };
         return plain(format!("{head} at {addr:#x}, {place}"));
     };
     if space.is_param(addr) {
