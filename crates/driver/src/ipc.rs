@@ -15,6 +15,7 @@ use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::memory::{Allocated, PAGE, Use};
 use crate::process::{Process, process};
+use crate::reach;
 use crate::work;
 
 /// Bytes of a handle.
@@ -121,11 +122,9 @@ pub fn handle_of(address: u64, is: impl FnOnce(Use) -> bool) -> Result<[u8; HAND
         return Ok(name.handle(MEMORY));
     }
     let gpu = process.gpu(found.ordinal)?;
-    // What kernels write while pages move would be lost: those that run end before, and no other one begins.
+    // What kernels write while pages move would be lost: those that run, on any device, end before, and no other one begins.
     let held = work::hold_launches();
-    for (_, ctx) in process.contexts.all().iter().filter(|(_, ctx)| ctx.gpu.ordinal == found.ordinal) {
-        let _ = ctx.rt.synchronize();
-    }
+    reach::settle(process);
     let (file, offset, bytes) = gpu.device.memory().share(found.base).ok_or(Code::MAP_FAILED)?;
     drop(held);
     // Others may write it from now on.
