@@ -6,13 +6,13 @@ use std::time::Duration;
 use handloom_codegen::Failure;
 use handloom_diag::Span;
 use handloom_interp::{CtaEnv, SharedAudit, SharedCounter};
-use handloom_ir::simt::FuncId;
+use handloom_ir::simt::{FuncId, ParamPlace};
 use handloom_ir::trap::{Trap, TrapKind};
 
 use crate::children::Children;
 use crate::error::{Lack, NoRoom};
 use crate::finding::{CheckReport, Finding};
-use crate::memory::{Budget, Undo};
+use crate::memory::{Budget, Undo, access};
 use crate::module::ModuleInner;
 use crate::run::{Beside, Order, Printer, Progress, Recompile, StopHandle, Sums, Tier, TurnLog};
 
@@ -132,6 +132,17 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
+    /// What a place in its parameters holds; 0 behind their end, where no thread reads.
+    pub(crate) fn param(&self, place: ParamPlace) -> u64 {
+        let bytes = usize::from(place.bits) / 8;
+        let mut value = [0; 8];
+        if u64::from(place.offset) + bytes as u64 <= self.param_bytes {
+            // SAFETY: these bytes are of the launch's own parameters.
+            unsafe { access::copy_out(self.env.param_base + u64::from(place.offset), &mut value[..bytes]) }
+        }
+        u64::from_le_bytes(value)
+    }
+
     /// `%ctaid` of a cta of a unit, by rank in it.
     #[inline]
     pub(crate) fn ctaid(&self, unit: u64, rank: u32) -> [u32; 3] {

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use handloom_ir::simt::{ParamPlace, ParamValue};
-
 use super::PreparedLaunch;
 use crate::grid::Grid;
-use crate::memory::{Space, access};
+use crate::memory::Space;
 use crate::module::{ModuleInner, Patience, Program, Special};
 use crate::run::Tier;
 use crate::sched::Workers;
@@ -47,7 +45,7 @@ impl PreparedLaunch {
 impl SpecialsInUse {
     /// Finds the program for the numbers that a grid's parameters have now. `at_once`: who waits until it is made.
     fn look(&mut self, general: &Arc<Program>, grid: &Grid, at_once: Option<Patience<'_>>) {
-        let value = |place: &ParamPlace| value(grid, *place);
+        let value = |place| grid.param(place);
         let is_current = |(special, _): &(Arc<Special>, Workers)| special.is_of(value);
         if self.current.and_then(|i| self.list.get(i)).is_some_and(is_current) {
             return;
@@ -56,9 +54,7 @@ impl SpecialsInUse {
         if self.current.is_some() {
             return;
         }
-        let places = general.places().iter();
-        let values: Vec<ParamValue> = places.map(|place| ParamValue { place: *place, value: value(place) }).collect();
-        let Some(special) = general.special(&grid.module, values) else { return };
+        let Some(special) = general.special(&grid.module, value) else { return };
         if let Some(patience) = at_once {
             // Who leaves runs what is there.
             _ = special.obtain(general, &grid.module, patience);
@@ -99,15 +95,4 @@ impl SpecialsInUse {
         self.workers().for_each(|workers| workers.release(space));
         *self = SpecialsInUse::default();
     }
-}
-
-/// What a place in the parameters of a grid holds; 0 behind their end, where no thread reads.
-fn value(grid: &Grid, place: ParamPlace) -> u64 {
-    let bytes = usize::from(place.bits) / 8;
-    let mut value = [0; 8];
-    if u64::from(place.offset) + bytes as u64 <= grid.param_bytes {
-        // SAFETY: these bytes are of the launch's own parameters.
-        unsafe { access::copy_out(grid.env.param_base + u64::from(place.offset), &mut value[..bytes]) }
-    }
-    u64::from_le_bytes(value)
 }

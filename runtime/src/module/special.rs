@@ -1,7 +1,7 @@
 //! Programs of an entry in which parameters are constants: loops around barriers whose turns they count are written out there, as if the numbers stood in the text.
 //!
 //! Better code tells which parameters those are. A program that launches with the same numbers run for long enough is made for these, beside them, and
-//! launches with them start in it from then on.
+//! blocks of launches with them start in it from then on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -56,15 +56,17 @@ impl Program {
         self.specials.places.get().map_or(&[], Vec::as_slice)
     }
 
-    /// The program for certain numbers, which may have to be made yet; `None` if there are too many of those.
-    pub(crate) fn special(&self, module: &ModuleInner, values: Vec<ParamValue>) -> Option<Arc<Special>> {
+    /// The program for the numbers that places hold, which may have to be made yet; `None` if there are too many of those.
+    pub(crate) fn special(&self, module: &ModuleInner, value: impl Fn(ParamPlace) -> u64) -> Option<Arc<Special>> {
         let mut made = lock(&self.specials.made);
-        if let Some(special) = made.iter().find(|s| s.values == values) {
+        if let Some(special) = made.iter().find(|s| s.is_of(&value)) {
             return Some(Arc::clone(special));
         }
         if made.len() == MOST {
             return None;
         }
+        let values: Vec<ParamValue> =
+            self.places().iter().map(|place| ParamValue { place: *place, value: value(*place) }).collect();
         // What another process kept is there at once.
         let loaded = if self.is_loaded {
             let (key, outline) = self.knowing(&values);
@@ -103,8 +105,13 @@ impl Program {
 impl Special {
     /// Whether it is for the numbers at these places.
     #[inline]
-    pub(crate) fn is_of(&self, value: impl Fn(&ParamPlace) -> u64) -> bool {
-        self.values.iter().all(|known| known.value == value(&known.place))
+    pub(crate) fn is_of(&self, value: impl Fn(ParamPlace) -> u64) -> bool {
+        self.values.iter().all(|known| known.value == value(known.place))
+    }
+
+    /// Whether it is known whether something is gained.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.program.get().is_some()
     }
 
     /// The program, if it was made and something is gained.
@@ -114,7 +121,7 @@ impl Special {
 
     /// Notes that so many workers ran a launch with its numbers for so long in code that does not know them, and lets it be made if that is long with those before.
     pub(crate) fn note(self: &Arc<Self>, general: &Arc<Program>, module: &ModuleInner, time: Duration, workers: usize) {
-        if self.program.get().is_some() {
+        if self.is_settled() {
             return;
         }
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_mul(workers as u64);

@@ -612,6 +612,11 @@ impl CtaRun {
         self.tier == self.program.preferred()
     }
 
+    /// Whether it runs code of a program.
+    pub(super) fn is_of(&self, program: &Arc<Program>) -> bool {
+        Arc::ptr_eq(&self.program, program)
+    }
+
     /// Gives its memory back.
     pub(crate) fn release(&mut self, space: &Space) {
         std::mem::take(&mut self.seats).give(space);

@@ -12,7 +12,7 @@ use crate::error::Lack;
 use crate::grid::{Ended, Grid};
 use crate::lock::lock;
 use crate::memory::Space;
-use crate::module::Program;
+use crate::module::{Program, Special};
 use crate::run::{Beside, Tier};
 
 /// How many ctas of a launch that rests keep their memory, and how many bytes of local memory they keep at most.
@@ -70,9 +70,11 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
     let mut shared = Shared::new(grid, n);
     grid.recompile.begin(n);
     let one = |me: usize, free: &mut Idle| {
-        let mut crew = Jit { grid, program, space, free, heap, tier: None, lean: Duration::ZERO };
+        let mut crew =
+            Jit { grid, program, space, free, heap, tier: None, lean: Duration::ZERO, known: Known::default() };
         work(&shared, me, &mut crew);
         grid.recompile.end(crew.tier);
+        crew.known.free.drain(..).for_each(|mut run| run.release(space));
     };
     let mut lists = workers.list.iter_mut().take(n).enumerate();
     match (lists.next(), &pool) {
@@ -101,6 +103,19 @@ struct Jit<'g> {
     tier: Option<Tier>,
     /// Time in code that may rise.
     lean: Duration,
+    known: Known,
+}
+
+/// What a worker of a long launch knows of a program for the numbers among its parameters.
+#[derive(Default)]
+struct Known {
+    special: Option<Arc<Special>>,
+    /// There are too many numbers, or nothing is gained by a program for these.
+    is_over: bool,
+    /// It, once it is there: new ctas run it.
+    program: Option<Arc<Program>>,
+    /// Ctas that ran it.
+    free: Idle,
 }
 
 impl Crew for Jit<'_> {
@@ -120,7 +135,7 @@ impl Crew for Jit<'_> {
     #[inline]
     fn again(&mut self, unit: &mut Unit, number: u64) -> bool {
         match unit {
-            Unit::One(run) if run.is_clean() && run.is_current() => {
+            Unit::One(run) if run.is_clean() && run.is_current() && run.is_of(self.now()) => {
                 run.place(self.grid, number, 0);
                 run.start(self.grid, &[], self.heap);
                 true
@@ -150,7 +165,7 @@ impl Crew for Jit<'_> {
 
     #[inline]
     fn is_timed(&self) -> bool {
-        self.program.may_rise()
+        self.program.may_rise() || self.seeks()
     }
 
     #[inline]
@@ -160,6 +175,8 @@ impl Crew for Jit<'_> {
             if self.program.is_long(self.lean) {
                 self.program.rise(&self.grid.module);
             }
+        } else if self.seeks() {
+            self.seek(time);
         }
     }
 
@@ -212,6 +229,39 @@ fn turn_of_cluster(grid: &Grid, ctas: &mut Idle) -> Result<Turn, Ended> {
 }
 
 impl Jit<'_> {
+    /// The program that new ctas run.
+    #[inline]
+    fn now(&self) -> &Arc<Program> {
+        self.known.program.as_ref().unwrap_or(self.program)
+    }
+
+    /// Whether there may come a program for the numbers among its parameters.
+    #[inline]
+    fn seeks(&self) -> bool {
+        !self.program.places().is_empty() && self.known.program.is_none() && !self.known.is_over
+    }
+
+    /// Notes that code that does not know the numbers ran for so long, and takes the program that does if it is there.
+    #[inline(never)]
+    fn seek(&mut self, time: Duration) {
+        let (known, module) = (&mut self.known, &self.grid.module);
+        // Blocks have left quick code, or never started in it.
+        if self.program.preferred() == Tier::Careful && self.program.has(Tier::Quick) {
+            known.is_over = true;
+            return;
+        }
+        if known.special.is_none() {
+            known.special = self.program.special(module, |place| self.grid.param(place));
+        }
+        match &known.special {
+            Some(special) if !special.is_settled() => special.note(self.program, module, time, 1),
+            special => {
+                known.program = special.as_ref().and_then(|special| special.program().cloned());
+                known.is_over = known.program.is_none();
+            }
+        }
+    }
+
     /// Whether others wait while a unit runs.
     fn takes_turns(&self) -> bool {
         self.grid.audit.is_some() && self.grid.beside != Beside::Nobody
@@ -241,8 +291,11 @@ impl Jit<'_> {
     /// Takes a cta back.
     #[inline]
     fn leave(&mut self, mut run: Box<CtaRun>) {
-        if run.done && run.is_current() {
-            self.free.push(run);
+        if run.done && run.is_current() && run.is_of(self.now()) {
+            match &self.known.program {
+                Some(_) => self.known.free.push(run),
+                None => self.free.push(run),
+            }
         } else {
             // A cta that did not end, or whose code is no longer the best, leaves nothing for the next one.
             run.release(self.space);
@@ -252,9 +305,10 @@ impl Jit<'_> {
     /// Memory for a cta: what another one left, or new.
     #[inline(always)]
     fn seat(&mut self) -> Result<Box<CtaRun>, Ended> {
-        let run = match self.free.pop() {
+        let free = if self.known.program.is_some() { &mut self.known.free } else { &mut *self.free };
+        let run = match free.pop() {
             Some(run) => run,
-            None => CtaRun::new(self.grid, self.program, self.space).map(Box::new)?,
+            None => CtaRun::new(self.grid, self.now(), self.space).map(Box::new)?,
         };
         self.tier = self.tier.max(Some(run.tier()));
         Ok(run)

@@ -125,6 +125,34 @@ fn numbers_that_stay_become_constants() {
 }
 
 #[test]
+fn a_long_launch_takes_what_is_made_meanwhile() {
+    if !is_there() {
+        return;
+    }
+    for threads in [1, 2] {
+        let start = Instant::now();
+        let mut grid = 20_000;
+        loop {
+            // A device of its own has no code yet.
+            let device = Device::new().unwrap();
+            let f = doubling(&device);
+            let mut buffer = device.zeroed(256 * u64::from(grid)).unwrap();
+            buffer.write(0, &1_u32.to_le_bytes().repeat(64 * grid as usize));
+            let long = LaunchConfig { threads, grid: [grid, 1, 1], ..config() };
+            let report = launch(&f, &long, &[Arg::from(&buffer), Arg::from(32)]).unwrap();
+            for (i, word) in (0..).zip(buffer.to_vec().as_chunks().0) {
+                assert_eq!(u32::from_le_bytes(*word), 32.min(i % 64 + 1), "word {i} of {grid} blocks");
+            }
+            if report.tier == Some(Tier::Quick) && device.code().counts().compiled == 3 {
+                break;
+            }
+            assert!(start.elapsed() < LIMIT_OF_WAIT, "{grid} blocks");
+            grid *= 2;
+        }
+    }
+}
+
+#[test]
 fn one_launch_changes_its_numbers() {
     if !is_there() {
         return;
