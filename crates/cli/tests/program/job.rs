@@ -58,6 +58,55 @@ fn of_many_runs_people_see_what_they_come_to() {
     assert_eq!(launches(&ran)[0]["run_us"].as_array().unwrap().len(), 12);
 }
 
+/// Calls itself 5,000 times.
+const DEEP: &str = "
+.visible .func (.param .b32 result) deep(.param .b32 n)
+{
+    .reg .pred %p; .reg .b32 %r<4>;
+    ld.param.u32 %r1, [n];
+    setp.eq.u32 %p, %r1, 0;
+    @%p bra end;
+    sub.u32 %r2, %r1, 1;
+    {
+        .param .b32 a; .param .b32 r;
+        st.param.b32 [a], %r2;
+        call.uni (r), deep, (a);
+        ld.param.b32 %r3, [r];
+    }
+    add.u32 %r1, %r1, %r3;
+end:
+    st.param.b32 [result], %r1;
+    ret;
+}
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r; .reg .b64 %rd;
+    ld.param.u64 %rd, [out];
+    {
+        .param .b32 a; .param .b32 r;
+        st.param.b32 [a], 5000;
+        call.uni (r), deep, (a);
+        ld.param.b32 %r, [r];
+    }
+    st.global.u32 [%rd], %r;
+    ret;
+}";
+
+#[test]
+fn launches_of_a_job_have_the_stack_that_is_asked_for() {
+    let f = Folder::with("stack", DEEP);
+    let launch = json!({"grid": [1, 1, 1], "block": [1, 1, 1], "args": [{"buffer": "y"}]});
+    let buffers = json!({"y": {"zero": 4}});
+    let job = json!({"module": "k.ptx", "buffers": buffers, "launches": [launch], "outputs": {"y": "y.bin"}});
+    f.write("j.json", job.to_string());
+    for engine in ENGINES {
+        let line = format!("run --job j.json --engine {engine}");
+        assert!(f.run(&line).ends(1).err.contains("local memory are used up"), "{engine}");
+        f.run(&format!("{line} --stack 524288")).ends(0);
+        assert_eq!(f.read("y.bin"), 12_502_500_u32.to_le_bytes());
+    }
+}
+
 #[test]
 fn paths_are_relative_to_the_job() {
     let f = folder("paths", SCALE);
