@@ -30,9 +30,8 @@ const SPARE: usize = 64;
 impl CtaRun {
     /// Enters functions: one activation for each function that lanes call.
     pub(super) fn call(&mut self, ctx: Ctx, site: &CallSite, lanes: u32, caller: Option<usize>) -> Result<(), Ended> {
-        let h = &ctx.header();
         if let Callee::Direct(f) = site.callee {
-            return self.enter(ctx, h, site, caller, f, lanes);
+            return self.enter(ctx, site, caller, f, lanes);
         }
         let mut targets = [0; 32];
         if let Some(loc) = site.target {
@@ -54,12 +53,12 @@ impl CtaRun {
             }
         }
         if let Some((lanes, why)) = bad {
-            let mut trap = self.host().trap_of(TrapKind::BadCall, site.span, h.warp, lanes);
+            let mut trap = self.host().trap_of(TrapKind::BadCall, site.span, ctx.of_header(|h| h.warp), lanes);
             trap.detail = why;
             return Err(Ended::Trap(trap));
         }
         // The last one runs first: keep the order of lanes.
-        groups[..n].iter().rev().try_for_each(|&(f, lanes)| self.enter(ctx, h, site, caller, f, lanes))
+        groups[..n].iter().rev().try_for_each(|&(f, lanes)| self.enter(ctx, site, caller, f, lanes))
     }
 
     /// The function at an address, if the call may call it.
@@ -80,83 +79,78 @@ impl CtaRun {
         }
     }
 
-    fn enter(
-        &mut self,
-        ctx: Ctx,
-        h: &WarpCtx,
-        site: &CallSite,
-        caller: Option<usize>,
-        f: FuncId,
-        lanes: u32,
-    ) -> Result<(), Ended> {
+    fn enter(&mut self, ctx: Ctx, site: &CallSite, caller: Option<usize>, f: FuncId, lanes: u32) -> Result<(), Ended> {
         let mut known = self.called[f.idx()];
+        let (number, local, window) = ctx.of_header(|h| (h.warp, h.local, h.window));
         let host = self.host_ref();
-        let (warp, env) = (&host.warps[h.warp as usize], &host.env);
+        let (warp, env) = (&host.warps[number as usize], &host.env);
         let depth = caller.and_then(|i| warp.calls.get(i)).map_or(1, |a| a.depth);
         let allocated = if warp.stack_used == [0; 32] {
             0
         } else {
             (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| warp.stack_used[l]).max().unwrap_or(0)
         };
-        let (limit, used) = (env.local_base(32 * h.warp) + env.local_size - allocated, env.local_size);
+        let (limit, used) = (env.local_base(32 * number) + env.local_size - allocated, env.local_size);
         let tier = if known.is_careful { Tier::Careful } else { self.tier };
         let frame = self.program.frames().get_at(f, &mut known.frame);
         let (Some(frame), Some(code)) = (frame, self.program.codes(tier)?.get_at(f, &mut known.code)) else {
             return Err(Ended::bug(format!("`{}` is called and has no code", self.module.ir.funcs[f.idx()].name)));
         };
-        let Some((local, _)) = frame.place(h.local + site.frame_end, limit) else {
-            let mut trap = self.host().trap_of(TrapKind::Stack, site.span, h.warp, lanes);
+        let Some((frame, _)) = frame.place(local + site.frame_end, limit) else {
+            let mut trap = self.host().trap_of(TrapKind::Stack, site.span, number, lanes);
             trap.detail = format!("{used} bytes of local memory are used up {depth} calls deep");
             return Err(Ended::Trap(trap));
         };
         let code: *const Code = code;
         self.called[f.idx()] = known;
-        let (memory, callee) = self.spare_context(h.warp as usize, f.idx(), code);
-        callee.start(WarpCtx {
+        let mut call = self.spare_call(number as usize, f.idx(), code);
+        call.ctx.start(WarpCtx {
             live: lanes,
             state: 0,
             wait_epoch: 0,
-            warp: h.warp,
+            warp: number,
             lanes: 0,
             site: 0,
             words: [0; 4],
-            local,
-            args: h.local + u64::from(site.args),
-            window: h.window,
+            local: frame,
+            args: local + u64::from(site.args),
+            window,
         });
-        self.host().warps[h.warp as usize].calls.push(Activation {
-            memory,
-            ctx: callee,
-            code,
-            tier,
-            func: f.idx(),
-            caller: ctx,
-            lanes,
-            next: site.next,
-            depth: depth + 1,
-            held: 0,
-        });
+        (call.tier, call.caller, call.lanes) = (tier, ctx, lanes);
+        (call.next, call.depth, call.held) = (site.next, depth + 1, 0);
+        self.host().warps[number as usize].calls.push(call);
         Ok(())
     }
 
-    /// A context for a call: one that an earlier call of the warp left, or new.
+    /// A call of a function, with a context: one that has ended, or new.
     ///
     /// Each warp has its own, and takes the one that it left last: a loop that does the same again then finds the same again, which the search for
     /// deadlocks rests on.
-    fn spare_context(&mut self, w: usize, func: usize, code: *const Code) -> (Contexts, Ctx) {
+    fn spare_call(&mut self, w: usize, func: usize, code: *const Code) -> Box<Activation> {
         // SAFETY: the program keeps the code, and this object the program.
         let tables: *const Tables = unsafe { &raw const *(*code).tables };
         let spare = &mut self.host().warps[w].spare;
-        while let Some((memory, ctx)) = spare.get_mut(func).and_then(Vec::pop) {
+        while let Some(call) = spare.get_mut(func).and_then(Vec::pop) {
             // Another one is of the code before.
-            if ctx.tables == tables {
-                return (memory, ctx);
+            if call.ctx.tables == tables {
+                return call;
             }
         }
         // SAFETY: as above.
         let memory = Contexts::new(unsafe { &*tables }, 1);
         let ctx = memory.at(0, tables);
-        (memory, ctx)
+        Box::new(Activation {
+            memory,
+            ctx,
+            code,
+            tier: Tier::Quick,
+            func,
+            caller: ctx,
+            lanes: 0,
+            next: 0,
+            depth: 0,
+            held: 0,
+        })
     }
 
     /// Runs calls in progress of a warp, the latest first, until none can go on.
@@ -267,7 +261,7 @@ impl CtaRun {
         }
         let spare = &mut warp.spare[done.func];
         if spare.len() < SPARE {
-            spare.push((done.memory, done.ctx));
+            spare.push(done);
         }
     }
 

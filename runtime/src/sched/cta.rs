@@ -478,7 +478,7 @@ impl CtaRun {
 
     /// Lets a context go on with the lanes that code left in it, unless they wait for lanes that gave way.
     pub(super) fn settle_context(&mut self, reason: Reason, ctx: Ctx) {
-        let w = ctx.header().warp;
+        let w = ctx.of_header(|h| h.warp);
         let passes = self.pace.lets_pass(w);
         let host = self.host();
         // Who is told sees what the interpreter does: it holds nobody back.
@@ -531,9 +531,9 @@ impl CtaRun {
 
     /// Handles what code reported of a context. `call`: the call in progress that the context is for.
     pub(super) fn handle(&mut self, reason: Reason, ctx: Ctx, call: Option<usize>) -> Result<(), Ended> {
-        let (h, tables) = (ctx.header(), ctx.tables());
-        let w = h.warp as usize;
-        match Stop::read(reason as u32, &h, tables).map_err(|why| self.bad_stop(why))? {
+        let tables = ctx.tables();
+        let (w, stop) = ctx.of_header(|h| (h.warp as usize, Stop::read(reason as u32, h, tables)));
+        match stop.map_err(|why| self.bad_stop(why))? {
             Stop::Barrier { site, lanes, arrivals, predicates } => {
                 let at = tables.arrivals[arrivals as usize];
                 self.arrive((ctx, site), at, lanes, predicates.unwrap_or(0))?;

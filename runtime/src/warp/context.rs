@@ -168,6 +168,12 @@ impl Ctx {
         unsafe { self.warp.read() }
     }
 
+    /// Something of its header. What code wrote piece by piece is read so: a copy of the whole waits until all pieces are in memory.
+    pub(crate) fn of_header<R>(self, f: impl FnOnce(&WarpCtx) -> R) -> R {
+        // SAFETY: as in `header`; the reference ends here.
+        f(unsafe { &*self.warp })
+    }
+
     /// Its lanes that have not ended.
     pub(crate) fn live(self) -> u32 {
         // SAFETY: as in `header`.

@@ -59,6 +59,9 @@ pub(crate) struct CtaHost {
     pub(crate) sums: Sums,
 }
 
+/// Calls of functions. They come and go one by one, so it is pointers that move.
+type Calls = Vec<Box<Activation>>;
+
 /// State of a warp.
 #[derive(Debug, Default)]
 pub(crate) struct WarpHost {
@@ -73,9 +76,9 @@ pub(crate) struct WarpHost {
     /// How often either ended because no more rounds were granted, which are half as many the next time.
     pub(crate) in_vain: u32,
     /// Calls in progress, callers before callees.
-    pub(crate) calls: Vec<Activation>,
-    /// By function: contexts of finished calls, for the next ones.
-    pub(crate) spare: Vec<Vec<(Contexts, Ctx)>>,
+    pub(crate) calls: Calls,
+    /// By function: finished calls, whose contexts are for the next ones.
+    pub(crate) spare: Vec<Calls>,
     /// Lanes that barriers count as alive.
     pub(crate) known_live: u32,
     /// The runtime has counted the warp as retired.
