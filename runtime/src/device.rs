@@ -14,7 +14,7 @@ use crate::kept::CodeCache;
 use crate::lock::lock;
 use crate::memory::access::{fill_words, read_words, write_words};
 use crate::memory::{AllocKind, Allocation, DeviceMemory, Elements, SpaceKind};
-use crate::run::Sink;
+use crate::run::{Sink, UsualFloats};
 
 /// A device: one window of memory and the threads that run kernels. A clone is the same device.
 #[derive(Clone, Debug)]
@@ -187,7 +187,14 @@ impl<'d> Pool<'d> {
     pub(crate) fn take(device: &'d DeviceInner, size: usize) -> Option<Pool<'d>> {
         let idle = lock(&device.pools).get_mut(&size).and_then(Vec::pop);
         let name = |i: usize| format!("handloom-{i}");
-        let make = || rayon::ThreadPoolBuilder::new().num_threads(size).thread_name(name).build().ok();
+        let make = || {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(size)
+                .thread_name(name)
+                .start_handler(|_| UsualFloats::set())
+                .build()
+                .ok()
+        };
         let threads = idle.or_else(make)?;
         Some(Pool { device, size, threads: Some(threads) })
     }

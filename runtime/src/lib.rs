@@ -71,6 +71,6 @@ pub use memory::{
     AllocKind, Allocation, Backing, Budget, DeviceMemory, Elements, Found, MemoryError, Part, Rows, Word, meminfo,
 };
 pub use module::{Function, LoadError, Module, front, type_of};
-pub use run::{Backend, Beside, Progress, Sink, StopHandle, Tier, Trace, Traced};
+pub use run::{Backend, Beside, Progress, Sink, StopHandle, Tier, Trace, Traced, UsualFloats};
 pub use stream::{Context, Event, InParts, Mark, Pending, Stream, StreamError};
 pub use trap::TrapReport;

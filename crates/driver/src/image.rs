@@ -7,7 +7,7 @@ use handloom_diag::{Diagnostic, FileId, Severity, SourceMap, Style, render_human
 use handloom_images::{Arch, Extent, MemberKind, Want, What, Wrapper, extent, open, parts};
 use handloom_ir::simt;
 use handloom_profile::unique_name;
-use handloom_runtime::{LoadError, front};
+use handloom_runtime::{LoadError, UsualFloats, front};
 
 use crate::checked;
 use crate::code::{Code, Result};
@@ -260,6 +260,7 @@ fn join(texts: &[Text]) -> std::result::Result<Loaded, Faults> {
     let counts = process().ok().and_then(|process| process.counts.as_ref());
     let name = |t: &Text| if counts.is_some() { unique_name(&t.name, &t.ptx) } else { t.name.clone() };
     let files: Vec<_> = texts.iter().map(|t| sources.add(name(t), &t.ptx)).collect();
+    let _floats = UsualFloats::begin();
     match front(&sources, &files) {
         Ok((checked, warnings)) => {
             let is_counted = counts.is_some();

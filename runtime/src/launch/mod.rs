@@ -44,7 +44,7 @@ use crate::grid::{Ended, Grid, LaunchReport};
 use crate::lock::lock;
 use crate::memory::{AllocKind, Blank, Undo, access, memory_left};
 use crate::module::{Answer, Function, Program};
-use crate::run::{Beside, Launched, Moment, Order, Printer, Running, StopHandle, Sums, Watchdog};
+use crate::run::{Beside, Launched, Moment, Order, Printer, Running, StopHandle, Sums, UsualFloats, Watchdog};
 use crate::sched;
 use crate::sched::grid::Finished;
 use crate::trap::{Binding, TrapReport, found};
@@ -404,6 +404,7 @@ impl PreparedLaunch {
         if self.config.stop.is_stopped() {
             return Err(LaunchError::Stopped);
         }
+        let _floats = UsualFloats::begin();
         if let Some(at) = self.workspace {
             let size = WORKSPACE.to_le_bytes();
             // SAFETY: the workspace is this launch's, has two words, and no launch of it runs. The barrier starts at 0 also if a

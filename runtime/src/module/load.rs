@@ -10,6 +10,7 @@ use handloom_ir::simt;
 use super::Module;
 use crate::device::Device;
 use crate::error::{ErrorKind, NoRoom};
+use crate::run::UsualFloats;
 
 /// Why a module cannot be loaded.
 #[derive(Clone, Debug)]
@@ -72,6 +73,7 @@ impl From<NoRoom> for LoadError {
 /// # Errors
 /// All diagnostics, if one of them is an error.
 pub fn front(sources: &SourceMap, files: &[FileId]) -> Result<(CheckedModule, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let _floats = UsualFloats::begin();
     let mut told = Vec::new();
     let mut modules = Vec::new();
     for &file in files {
@@ -97,6 +99,7 @@ impl Module {
     /// # Errors
     /// The texts are wrong, hold something unsupported, or need more memory than there is.
     pub fn load(device: &Device, sources: Arc<SourceMap>, files: &[FileId]) -> Result<Module, LoadError> {
+        let _floats = UsualFloats::begin();
         let (checked, warnings) = front(&sources, files).map_err(LoadError::Diagnostics)?;
         let ir = handloom_lower::lower(&checked);
         Ok(Module::from_ir(device, ir, sources, warnings)?)
@@ -112,6 +115,7 @@ impl Module {
         files: &[FileId],
         note: impl FnOnce(&simt::Module),
     ) -> Result<Module, LoadError> {
+        let _floats = UsualFloats::begin();
         let (checked, warnings) = front(&sources, files).map_err(LoadError::Diagnostics)?;
         let ir = handloom_lower::lower_marked(&checked);
         note(&ir);

@@ -15,7 +15,7 @@ use handloom_codegen::Failure;
 
 use crate::error::panic_text;
 use crate::lock::lock;
-use crate::run::StopHandle;
+use crate::run::{StopHandle, UsualFloats};
 
 /// How often one who waits looks whether to go on waiting.
 const TICK: Duration = Duration::from_millis(20);
@@ -114,6 +114,7 @@ impl<T> Task<T> {
     /// Makes it, after `claim`.
     fn make(&self, make: impl FnOnce(Wanted<'_>) -> Option<Result<T, Failure>>) {
         lock(&self.work).since.get_or_insert_with(Instant::now);
+        let _floats = UsualFloats::begin();
         let work = &self.work;
         let wanted = move || lock(work).n_waiting > 0;
         let made = catch_unwind(AssertUnwindSafe(|| make(&wanted)));
@@ -178,7 +179,10 @@ pub(crate) fn start<O, T>(
 fn pool() -> Option<&'static rayon::ThreadPool> {
     static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
     let name = |i: usize| format!("handloom-compile-{i}");
-    POOL.get_or_init(|| rayon::ThreadPoolBuilder::new().thread_name(name).build().ok()).as_ref()
+    POOL.get_or_init(|| {
+        rayon::ThreadPoolBuilder::new().thread_name(name).start_handler(|_| UsualFloats::set()).build().ok()
+    })
+    .as_ref()
 }
 
 /// Runs parallel work on the threads that compile.

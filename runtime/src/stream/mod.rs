@@ -13,6 +13,8 @@
 mod context;
 mod error;
 mod event;
+#[cfg(test)]
+mod floats;
 mod history;
 mod parts;
 mod queue;

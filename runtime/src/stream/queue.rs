@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use crate::error::Lack;
 use crate::lock::lock;
 use crate::run::OfStream;
+use crate::run::thread::{Uncancelled, has_stack};
 
 /// How long a thread looks for what it waits for before it sleeps: to be woken takes about as long.
 const SPIN: Duration = Duration::from_micros(15);
@@ -31,6 +32,9 @@ const HELPED: Duration = Duration::from_millis(10);
 
 /// How many waits of a thread may be for what stands before what it helps with.
 const DEEPEST: u32 = 64;
+
+/// Bytes of its stack that a thread must have left to help: launches take some of it.
+const ROOM: usize = 1 << 20;
 
 /// What a queue wants to know of work.
 pub(super) trait Job: Send + 'static {
@@ -77,6 +81,8 @@ struct State<W> {
     rest: Rest,
     /// When somebody helped last.
     helped: Option<Instant>,
+    /// Nobody helped with the last short work that the thread was not woken for.
+    was_late: bool,
     /// Nothing more will come.
     is_closed: bool,
 }
@@ -180,6 +186,7 @@ impl<W: Job> Queue<W> {
             hands: None,
             rest: Rest::Awake,
             helped: None,
+            was_late: false,
             is_closed: false,
         };
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -233,7 +240,7 @@ impl<W: Job> Queue<W> {
         state.items.push_back(item);
         let number = self.last.load(Ordering::Relaxed) + 1;
         self.last.store(number, Ordering::SeqCst);
-        if state.rest == Rest::Sleeps || !is_short {
+        if state.rest == Rest::Sleeps || !is_short || state.was_late {
             self.wake(&mut state);
         }
         Ok(number)
@@ -293,11 +300,11 @@ impl<W: Job> Queue<W> {
 
     /// Does what stands up to a place on the calling thread, which waits for it, as far as nobody does it and any thread may.
     fn help(&self, number: u64) {
-        let depth = DEPTH.get();
+        let (depth, has_room) = (DEPTH.get(), has_stack(ROOM));
         let mut state = lock(&self.state);
         let left = number.saturating_sub(self.passed.load(Ordering::SeqCst));
         let mine = state.items.iter().take(left as usize).take_while(|item| item.work.may_be_helped()).count();
-        if mine == 0 || depth == DEEPEST {
+        if mine == 0 || depth == DEEPEST || !has_room {
             // Work that is left for the thread, if nobody does it.
             if !state.items.is_empty() {
                 self.wake(&mut state);
@@ -306,9 +313,10 @@ impl<W: Job> Queue<W> {
         }
         let Some(hands) = state.hands.take() else { return };
         let items: Vec<Item<W>> = state.items.drain(..mine).collect();
-        state.helped = Some(Instant::now());
+        (state.helped, state.was_late) = (Some(Instant::now()), false);
         drop(state);
         DEPTH.set(depth + 1);
+        let _uncancelled = Uncancelled::begin();
         let hands = self.work(items.into_iter(), hands);
         DEPTH.set(depth);
         self.give_back(hands);
@@ -322,6 +330,7 @@ impl<W: Job> Queue<W> {
             if !state.items.is_empty()
                 && let Some(hands) = state.hands.take()
             {
+                state.was_late |= state.rest == Rest::Dozes;
                 state.rest = Rest::Awake;
                 std::mem::swap(&mut state.items, items);
                 return Some(hands);

@@ -643,3 +643,27 @@ fn short_work_is_done_though_nobody_waits() {
         }
     }
 }
+
+#[test]
+fn who_has_little_stack_does_not_help() {
+    let b = Bench::new();
+    let (s, launcher) = (b.context.stream(), Launcher::new(&b.entry("count"), &shape(1, 32, Engine::Jit)).unwrap());
+    let x = b.words(1);
+    let wait = move || {
+        let (me, helped) = (thread::current().id(), Arc::new(AtomicBool::new(false)));
+        for _ in 0..100 {
+            let helped = Arc::clone(&helped);
+            s.launch_again(&launcher, x.to_le_bytes().to_vec()).unwrap();
+            s.memory(move |_| {
+                helped.fetch_or(thread::current().id() == me, Ordering::SeqCst);
+                Ok(())
+            })
+            .unwrap();
+            s.synchronize().unwrap();
+        }
+        helped.load(Ordering::SeqCst)
+    };
+    let thread = thread::Builder::new().stack_size(256 << 10).spawn(wait).unwrap();
+    assert!(!in_time("a small thread", move || thread.join()).unwrap());
+    assert_eq!(b.word(x), 100 * 32);
+}
