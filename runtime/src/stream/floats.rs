@@ -71,7 +71,7 @@ fn kernels_compute_as_they_are_defined_whatever_the_program_has_asked_for() {
             let before = swap_control(word);
             let got = bits(engine, by_stream);
             let after = swap_control(before);
-            assert_eq!(got, usual[0], "{word:#x} {engine:?} {by_stream}");
+            assert!(got == usual[0], "{word:#x} {engine:?} {by_stream}");
             assert_eq!(after & !0x3f, word, "{engine:?}");
         }
     }
