@@ -449,16 +449,15 @@ impl PreparedLaunch {
         }
         let recompiled = self.grid.recompile.result();
         let run = wall.saturating_sub(recompiled.time);
-        if let Some(general) = self.program.as_ref().filter(|_| !is_again) {
-            if let Some((program, workers)) = self.specials.current() {
-                program.note_time(run, workers.n_active, self.grid.units);
-            } else {
-                general.note_time(run, self.workers.n_active, self.grid.units);
-                if general.may_rise() {
-                    general.note_lean(&self.grid.module, run, self.workers.n_active);
+        match &self.program {
+            Some(program) if !is_again && self.specials.is_empty() => {
+                program.note_time(run, self.workers.n_active, self.grid.units);
+                if program.may_rise() {
+                    program.note_lean(&self.grid.module, run, self.workers.n_active);
                 }
-                self.specials.note(general, &self.grid.module, run, self.workers.n_active);
             }
+            Some(_) if !is_again => self.note_time(run),
+            Some(_) | None => {}
         }
         drop(watchdog);
         let compile = std::mem::take(&mut self.compile);
@@ -563,13 +562,10 @@ impl PreparedLaunch {
 
     /// Runs all blocks.
     fn run_engine(&mut self) -> Finished {
-        if self.program.as_ref().is_some_and(|program| !program.places().is_empty()) {
-            self.look_for_special();
-        }
-        match (self.specials.current(), &self.program) {
-            (Some((special, workers)), _) => sched::run(workers, &self.grid, special),
-            (None, Some(program)) => sched::run(&mut self.workers, &self.grid, program),
-            (None, None) => engine::interp::run(&self.grid, self.function.entry().func),
+        match &self.program {
+            Some(program) if program.places().is_empty() => sched::run(&mut self.workers, &self.grid, program),
+            Some(_) => self.run_special(),
+            None => engine::interp::run(&self.grid, self.function.entry().func),
         }
     }
 

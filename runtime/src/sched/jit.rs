@@ -70,11 +70,10 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
     let mut shared = Shared::new(grid, n);
     grid.recompile.begin(n);
     let one = |me: usize, free: &mut Idle| {
-        let mut crew =
-            Jit { grid, program, space, free, heap, tier: None, lean: Duration::ZERO, known: Known::default() };
+        let mut crew = Jit { grid, program, space, free, heap, tier: None, lean: Duration::ZERO, known: None };
         work(&shared, me, &mut crew);
         grid.recompile.end(crew.tier);
-        crew.known.free.drain(..).for_each(|mut run| run.release(space));
+        crew.known.into_iter().flat_map(|known| known.free).for_each(|mut run| run.release(space));
     };
     let mut lists = workers.list.iter_mut().take(n).enumerate();
     match (lists.next(), &pool) {
@@ -103,7 +102,8 @@ struct Jit<'g> {
     tier: Option<Tier>,
     /// Time in code that may rise.
     lean: Duration,
-    known: Known,
+    /// There where it runs for long.
+    known: Option<Box<Known>>,
 }
 
 /// What a worker of a long launch knows of a program for the numbers among its parameters.
@@ -232,19 +232,29 @@ impl Jit<'_> {
     /// The program that new ctas run.
     #[inline]
     fn now(&self) -> &Arc<Program> {
-        self.known.program.as_ref().unwrap_or(self.program)
+        self.known.as_ref().and_then(|known| known.program.as_ref()).unwrap_or(self.program)
+    }
+
+    /// Ctas at rest that ran it.
+    #[inline]
+    fn free(&mut self) -> &mut Idle {
+        match &mut self.known {
+            Some(known) if known.program.is_some() => &mut known.free,
+            Some(_) | None => self.free,
+        }
     }
 
     /// Whether there may come a program for the numbers among its parameters.
     #[inline]
     fn seeks(&self) -> bool {
-        !self.program.places().is_empty() && self.known.program.is_none() && !self.known.is_over
+        let is_open = |known: &Known| known.program.is_none() && !known.is_over;
+        !self.program.places().is_empty() && self.known.as_deref().is_none_or(is_open)
     }
 
     /// Notes that code that does not know the numbers ran for so long, and takes the program that does if it is there.
     #[inline(never)]
     fn seek(&mut self, time: Duration) {
-        let (known, module) = (&mut self.known, &self.grid.module);
+        let (known, module) = (self.known.get_or_insert_default(), &self.grid.module);
         // Blocks have left quick code, or never started in it.
         if self.program.preferred() == Tier::Careful && self.program.has(Tier::Quick) {
             known.is_over = true;
@@ -292,10 +302,7 @@ impl Jit<'_> {
     #[inline]
     fn leave(&mut self, mut run: Box<CtaRun>) {
         if run.done && run.is_current() && run.is_of(self.now()) {
-            match &self.known.program {
-                Some(_) => self.known.free.push(run),
-                None => self.free.push(run),
-            }
+            self.free().push(run);
         } else {
             // A cta that did not end, or whose code is no longer the best, leaves nothing for the next one.
             run.release(self.space);
@@ -305,8 +312,7 @@ impl Jit<'_> {
     /// Memory for a cta: what another one left, or new.
     #[inline(always)]
     fn seat(&mut self) -> Result<Box<CtaRun>, Ended> {
-        let free = if self.known.program.is_some() { &mut self.known.free } else { &mut *self.free };
-        let run = match free.pop() {
+        let run = match self.free().pop() {
             Some(run) => run,
             None => CtaRun::new(self.grid, self.now(), self.space).map(Box::new)?,
         };

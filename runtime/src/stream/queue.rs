@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::Lack;
 use crate::lock::lock;
-use crate::run::OfStream;
 use crate::run::thread::{Uncancelled, has_stack};
+use crate::run::{OfStream, UsualFloats};
 
 /// How long a thread looks for what it waits for before it sleeps: to be woken takes about as long.
 const SPIN: Duration = Duration::from_micros(15);
@@ -316,7 +316,7 @@ impl<W: Job> Queue<W> {
         (state.helped, state.was_late) = (Some(Instant::now()), false);
         drop(state);
         DEPTH.set(depth + 1);
-        let _uncancelled = Uncancelled::begin();
+        let (_floats, _uncancelled) = (UsualFloats::lent(), Uncancelled::begin());
         let hands = self.work(items.into_iter(), hands);
         DEPTH.set(depth);
         self.give_back(hands);
