@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use handloom_ir::simt::*;
-use handloom_ir::types::{Order, StateSpace};
+use handloom_ir::types::{Order, StateSpace, Ty};
 use smallvec::smallvec;
 
 use crate::graph::{Dominators, Edges, Loop, Loops};
@@ -44,10 +44,14 @@ pub(crate) fn fix(f: &mut Function, known: &[ParamValue]) {
         }
     }
     for (b, i, value) in constants {
-        let inst = &mut f.blocks[b].insts[i];
-        let ty = f.regs[inst.dst[0].idx()];
-        (inst.op, inst.src) = (Op::Pure(Pure::Mov(ty)), smallvec![Val::Imm(value, ty)]);
+        become_constant(&mut f.blocks[b].insts[i], &f.regs, value);
     }
+}
+
+/// Makes an instruction of one result write a constant, cut to the width of that.
+pub(crate) fn become_constant(i: &mut Inst, regs: &[Ty], value: u64) {
+    let ty = regs[i.dst[0].idx()];
+    (i.op, i.src) = (Op::Pure(Pure::Mov(ty)), smallvec![Val::Imm(value & ty.mask(), ty)]);
 }
 
 struct Reads<'f> {

@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 
 use handloom_ir::simt::*;
-use handloom_ir::types::Ty;
-use smallvec::smallvec;
 
 use crate::{count, params, passes};
 
@@ -107,9 +105,7 @@ fn fix_constants(f: &mut Function, syms: &[Symbol], shape: &LaunchShape) {
             None
         };
         if let Some(v) = value {
-            let ty: Ty = regs[i.dst[0].idx()];
-            i.op = Op::Pure(Pure::Mov(ty));
-            i.src = smallvec![Val::Imm(v & ty.mask(), ty)];
+            params::become_constant(i, regs, v);
         }
     }
 }

@@ -12,6 +12,20 @@ const SHORT_NS: u64 = 100_000;
 /// The same up to which a launch whose workers may hinder each other is tried on one thread: what takes longer would be held up by it.
 const MOST_TRIED_NS: u64 = 20_000_000;
 
+/// Time that threads ran some code, all together, in nanoseconds.
+#[derive(Debug, Default)]
+pub(super) struct ThreadTime(AtomicU64);
+
+impl ThreadTime {
+    /// Adds a launch that so many workers ran for so long, and gives all of it. Launches at one time may lose some.
+    pub(super) fn add(&self, time: Duration, workers: usize) -> Duration {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_mul(workers as u64);
+        let all = self.0.load(Ordering::Relaxed).saturating_add(ns);
+        self.0.store(all, Ordering::Relaxed);
+        Duration::from_nanos(all)
+    }
+}
+
 /// What is known of it.
 #[derive(Debug, Default)]
 pub(super) struct Pace {

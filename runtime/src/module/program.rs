@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use super::ModuleInner;
 use super::outline::{self, Outline, Whole};
-use super::pace::Pace;
+use super::pace::{Pace, ThreadTime};
 use super::saved;
 use super::special::Specials;
 use super::task::{self, Left, Patience, Place, Task, Wanted};
@@ -81,8 +81,8 @@ pub(crate) struct Program {
     preferred: AtomicU8,
     /// What a unit of a grid takes.
     pace: Pace,
-    /// Nanoseconds that threads ran its lean code.
-    lean_ns: AtomicU64,
+    /// How long threads ran its lean code.
+    lean_time: ThreadTime,
     /// Programs in which parameters are constants.
     pub(super) specials: Specials,
     /// Time it took to make.
@@ -177,7 +177,7 @@ impl Program {
             tiers: tiers.map(|made| made.map_or_else(Task::default, Task::done)),
             preferred: AtomicU8::new(made.tier as u8),
             pace: Pace::default(),
-            lean_ns: AtomicU64::new(0),
+            lean_time: ThreadTime::default(),
             specials: Specials::default(),
             compile_time: made.start.elapsed(),
             is_loaded,
@@ -352,11 +352,7 @@ impl Program {
     /// Notes that so many workers ran a launch for so long in lean wide code, and lets it rise if that is long with those before.
     #[inline(never)]
     pub(crate) fn note_lean(self: &Arc<Self>, module: &ModuleInner, time: Duration, workers: usize) {
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_mul(workers as u64);
-        // Launches at one time may lose some of it.
-        let all = self.lean_ns.load(Ordering::Relaxed).saturating_add(ns);
-        self.lean_ns.store(all, Ordering::Relaxed);
-        if self.is_long(Duration::from_nanos(all)) {
+        if self.is_long(self.lean_time.add(time, workers)) {
             self.rise(module);
         }
     }

@@ -3,7 +3,6 @@
 //! Better code tells which parameters those are. A program that launches with the same numbers run for long enough is made for these, beside them, and
 //! blocks of launches with them start in it from then on.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use handloom_codegen::Failure;
 use handloom_ir::simt::{ParamPlace, ParamValue};
 
 use super::ModuleInner;
+use super::pace::ThreadTime;
 use super::program::{Key, Origin, Program, Specialised};
 use super::task::{self, Left, Patience, Place, Task};
 use crate::lock::lock;
@@ -32,8 +32,8 @@ pub(crate) struct Special {
     values: Vec<ParamValue>,
     /// `None` where nothing is gained.
     program: Task<Option<Arc<Program>>>,
-    /// Nanoseconds that threads ran with these numbers in code that does not know them.
-    ns: AtomicU64,
+    /// How long threads ran with these numbers in code that does not know them.
+    time: ThreadTime,
 }
 
 impl Specials {
@@ -75,7 +75,7 @@ impl Program {
             None
         };
         let program = loaded.map_or_else(Task::default, |p| Task::done(Some(Arc::new(p))));
-        let special = Arc::new(Special { values, program, ns: AtomicU64::new(0) });
+        let special = Arc::new(Special { values, program, time: ThreadTime::default() });
         made.push(Arc::clone(&special));
         Some(special)
     }
@@ -124,11 +124,7 @@ impl Special {
         if self.is_settled() {
             return;
         }
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_mul(workers as u64);
-        // Launches at one time may lose some of it.
-        let all = self.ns.load(Ordering::Relaxed).saturating_add(ns);
-        self.ns.store(all, Ordering::Relaxed);
-        if general.is_long(Duration::from_nanos(all)) {
+        if general.is_long(self.time.add(time, workers)) {
             self.start(general, module, Place::Aside);
         }
     }

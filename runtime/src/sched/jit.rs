@@ -235,7 +235,7 @@ impl Jit<'_> {
         self.known.as_ref().and_then(|known| known.program.as_ref()).unwrap_or(self.program)
     }
 
-    /// Ctas at rest that ran it.
+    /// Ctas at rest that ran the program that new ones run.
     #[inline]
     fn free(&mut self) -> &mut Idle {
         match &mut self.known {
@@ -285,7 +285,7 @@ impl Jit<'_> {
             match self.seat() {
                 Ok(run) => ctas.push(run),
                 Err(e) => {
-                    self.free.append(&mut ctas);
+                    self.free().append(&mut ctas);
                     return Err(e);
                 }
             }

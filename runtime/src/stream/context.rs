@@ -13,7 +13,7 @@ use super::error::StreamError;
 use super::event::Event;
 use super::history::History;
 use super::parts::At;
-use super::queue::{self, Item, Job, Queue};
+use super::queue::{self, Hands, Item, Job, Queue};
 use super::stream::{Order, Stream};
 use crate::device::Device;
 use crate::error::panic_text;
@@ -139,7 +139,7 @@ impl Shared {
         let gates = self.gates();
         let perform = || {
             let (shared, queue) = (Arc::clone(self), Arc::clone(queue));
-            Box::new(move |work| shared.perform(work, queue.now())) as Box<dyn FnMut(Work) + Send>
+            Box::new(move |work| shared.perform(work, queue.now())) as Hands<Work>
         };
         if order == Order::NonBlocking {
             // What it has to wait for does not depend on who puts in work at the same time.
@@ -175,7 +175,7 @@ impl Shared {
         &self,
         queue: &Arc<Queue<Work>>,
         item: Item<Work>,
-        perform: impl FnOnce() -> Box<dyn FnMut(Work) + Send>,
+        perform: impl FnOnce() -> Hands<Work>,
     ) -> Result<u64, StreamError> {
         let Some(history) = self.history.get() else { return Ok(queue.put(item, perform)?) };
         let after: Vec<At> = item.after.iter().map(Place::at).collect();

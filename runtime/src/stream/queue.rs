@@ -46,7 +46,7 @@ pub(super) trait Job: Send + 'static {
 }
 
 /// Does work.
-type Hands<W> = Box<dyn FnMut(W) + Send>;
+pub(super) type Hands<W> = Box<dyn FnMut(W) + Send>;
 
 /// One thing to do, and what must have been passed before.
 pub(super) struct Item<W> {
@@ -223,11 +223,7 @@ impl<W: Job> Queue<W> {
     ///
     /// # Errors
     /// The host has no thread.
-    pub(super) fn put(
-        self: &Arc<Self>,
-        item: Item<W>,
-        perform: impl FnOnce() -> Box<dyn FnMut(W) + Send>,
-    ) -> Result<u64, Lack> {
+    pub(super) fn put(self: &Arc<Self>, item: Item<W>, perform: impl FnOnce() -> Hands<W>) -> Result<u64, Lack> {
         let mut state = lock(&self.state);
         if !state.has_thread {
             let queue = Arc::clone(self);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use handloom_plan::Host;
 use handloom_runtime::{
-    Arg, Backend, CodeCache, Device, Function, LaunchConfig, Module, PreparedLaunch, Store, Tier, launch,
+    Arg, Backend, CodeCache, Device, DeviceBuffer, Function, LaunchConfig, Module, PreparedLaunch, Store, Tier, launch,
 };
 use handloom_store::LIMIT;
 
@@ -93,6 +93,14 @@ fn run(device: &Device, f: &Function, config: &LaunchConfig, n: u32) -> Option<T
     report.tier
 }
 
+/// What is left of words that all were 1, for a number that is a power of 2.
+#[track_caller]
+fn check_sums_of_ones(buffer: &DeviceBuffer, n: u32) {
+    for (i, word) in (0..).zip(buffer.to_vec().as_chunks().0) {
+        assert_eq!(u32::from_le_bytes(*word), n.min(i % 64 + 1), "word {i} for {n}");
+    }
+}
+
 /// Runs it with a number until so many codes were made.
 #[track_caller]
 fn run_until(device: &Device, f: &Function, n: u32, compiled: u64) {
@@ -140,9 +148,7 @@ fn a_long_launch_takes_what_is_made_meanwhile() {
             buffer.write(0, &1_u32.to_le_bytes().repeat(64 * grid as usize));
             let long = LaunchConfig { threads, grid: [grid, 1, 1], ..config() };
             let report = launch(&f, &long, &[Arg::from(&buffer), Arg::from(32)]).unwrap();
-            for (i, word) in (0..).zip(buffer.to_vec().as_chunks().0) {
-                assert_eq!(u32::from_le_bytes(*word), 32.min(i % 64 + 1), "word {i} of {grid} blocks");
-            }
+            check_sums_of_ones(&buffer, 32);
             if report.tier == Some(Tier::Quick) && device.code().counts().compiled == 3 {
                 break;
             }
@@ -167,9 +173,7 @@ fn one_launch_changes_its_numbers() {
         buffer.write(0, &ones);
         launch.set_args(&[Arg::from(&buffer), Arg::from(n)]).unwrap();
         launch.run().unwrap().clean().unwrap();
-        for (i, word) in (0..).zip(buffer.to_vec().as_chunks().0) {
-            assert_eq!(u32::from_le_bytes(*word), n.min(i % 64 + 1), "word {i} for {n}");
-        }
+        check_sums_of_ones(&buffer, n);
     }
     // The first code, and that of four numbers.
     assert_eq!(device.code().counts().compiled, 5);
