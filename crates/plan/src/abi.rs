@@ -107,6 +107,10 @@ pub struct CtaCtx {
     pub outside: u32,
     /// Not 0 if the plain barrier was passed since the array of contexts began, in such code.
     pub passed: u32,
+    /// Table of words of [`Granule`]s from `heap_low` on.
+    pub granules: u64,
+    /// Bytes from `heap_low` on that the table is for. 0: code asks the runtime.
+    pub granules_size: u64,
 }
 
 /// A [`CtaCtx`] with memory after it that is the running code's own: nothing in it lasts over a return from the code.
@@ -192,6 +196,41 @@ impl Reason {
     pub fn from_u32(n: u32) -> Option<Reason> {
         use Reason::*;
         [Phase, Barrier, Yield, Call, Trap, Stopped, Idle, Exit, Deopt].into_iter().find(|r| *r as u32 == n)
+    }
+}
+
+/// What the word of a granule of the heap says of the small allocation that lies there, which kernels may read and write. 0: there is none.
+///
+/// From the lowest bit on: the size in [`SIZE_BITS`](Self::SIZE_BITS), the kind, and the base without its [`BITS`](Self::BITS) lowest bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Granule {
+    /// Where the allocation begins: at a granule.
+    pub base: u64,
+    /// Bytes of it.
+    pub size: u64,
+    /// What it is, for the runtime.
+    pub kind: u32,
+}
+
+impl Granule {
+    /// Bytes of a granule, as a power of two.
+    pub const BITS: u32 = 9;
+    /// Bits of the size.
+    pub const SIZE_BITS: u32 = 21;
+    /// Bits before those of the base.
+    pub const BASE_AT: u32 = 25;
+    /// Bytes of the longest allocation that a word can tell.
+    pub const MOST: u64 = (1 << Self::SIZE_BITS) - 1;
+
+    /// The word.
+    pub fn word(self) -> u64 {
+        self.base >> Self::BITS << Self::BASE_AT | u64::from(self.kind) << Self::SIZE_BITS | self.size
+    }
+
+    /// What a word says.
+    pub fn of(word: u64) -> Granule {
+        let kind = (word >> Self::SIZE_BITS) as u32 & ((1 << (Self::BASE_AT - Self::SIZE_BITS)) - 1);
+        Granule { base: word >> Self::BASE_AT << Self::BITS, size: word & Self::MOST, kind }
     }
 }
 

@@ -115,11 +115,13 @@ impl Emit<'_> {
     /// `r8` to `r11`.
     pub(crate) fn accessor_code(&mut self) {
         for Accessor { kind, label, of } in std::mem::take(&mut self.accessors) {
-            let refused = self.a.label();
+            let [refused, apart, passed] = std::array::from_fn(|_| self.a.label());
+            let asks = matches!(kind.tested, Tested::Heap { within: false, .. }) && !kind.short;
             let x = Access { lanes: EDX, cold: refused, ..of };
             self.a.bind(label);
             self.addresses_of_row(&x);
-            self.test_kind(&x, kind.tested);
+            self.test_kind(&Access { cold: if asks { apart } else { refused }, ..x }, kind.tested);
+            self.a.bind(passed);
             if x.class.space == StateSpace::Shared {
                 self.load64(R11, cta(offset_of!(CtaCtx, shared_base)));
             } else {
@@ -144,6 +146,12 @@ impl Emit<'_> {
                 self.store_small_of_row(&x);
             }
             self.return_from_test(refused);
+            if asks {
+                self.a.bind(apart);
+                self.ask_from_code(&x);
+                self.a.jump(Code::Jne_rel32_64, passed);
+                self.a.jump(Code::Jmp_rel32_64, refused);
+            }
         }
     }
 

@@ -30,6 +30,7 @@ use crate::head::{Head, testable};
 use crate::indexed::Finder;
 use crate::interleaved::{Elements, interleaved};
 use crate::late::late_sums;
+use crate::once::Granules;
 use crate::ops::has_vector_code;
 use crate::pointers::pointers_apart;
 use crate::rising::first_values_apart;
@@ -165,6 +166,7 @@ fn made(
         cold: Vec::new(),
         elsewhere: Vec::new(),
         testers: Vec::new(),
+        granules: Granules::default(),
         alone: Vec::new(),
         at_hand_words: Vec::new(),
         held: Vec::new(),
@@ -328,6 +330,7 @@ impl Emit<'_> {
         self.a.of(Span::NONE);
         self.tests_elsewhere();
         self.calls.is_rare = true;
+        self.ask_granules();
         self.cold_code();
         self.cold_moves()?;
         self.calls.is_rare = false;
@@ -344,6 +347,7 @@ impl Emit<'_> {
         self.read_units();
         self.move_code();
         self.accessor_code();
+        self.granules_code();
         self.matrix_words_code();
         self.functions_code();
         Ok(true)

@@ -28,7 +28,7 @@ use crate::found::Found;
 use crate::gang::way::Alone;
 use crate::head::{FRAME_WORDS, Going, Head};
 use crate::interleaved::Elements;
-use crate::once::{Accessor, Called, ColdMove, Mover, Reader, Rounded};
+use crate::once::{Accessor, Called, ColdMove, Granules, Mover, Reader, Rounded};
 use crate::turns::Turns;
 use crate::uses::Uses;
 
@@ -139,6 +139,8 @@ pub(crate) struct Emit<'p> {
     /// Tests that are made after all blocks.
     pub(crate) elsewhere: Vec<Elsewhere>,
     pub(crate) testers: Vec<Tester>,
+    /// What is asked of the table of small allocations.
+    pub(crate) granules: Granules,
     /// By block, if it is known: vectors that hold something for lanes which wait elsewhere while it runs.
     pub(crate) awaited: Vec<u32>,
     /// By block and instruction: the site of the first copy that no mask is for, if that is tested, as the second; and those of all others.

@@ -36,6 +36,7 @@ mod firsts;
 mod flow;
 mod found;
 mod gang;
+mod granules;
 mod half;
 mod head;
 mod indexed;

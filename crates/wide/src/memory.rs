@@ -611,7 +611,7 @@ impl Emit<'_> {
         if x.limits != Limits::Safe {
             self.lane_address(x, 0);
             self.limits(x);
-            self.test(x, RAX, false);
+            self.test_place(x);
         }
         self.after_tests(skip);
         self.lane_address(x, 0);

@@ -107,7 +107,7 @@ impl Emit<'_> {
         self.a.op2(Code::Mov_r64_rm64, RAX, R11);
         self.limits(x);
         let cold = if self.may_be_own(x) { apart } else { x.cold };
-        self.test(&Access { cold, ..*x }, RAX, false);
+        self.test_place(&Access { cold, ..*x });
         self.note_found(found, true);
         self.host(x, RAX);
         self.spread_place(inst, x);

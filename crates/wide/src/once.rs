@@ -106,3 +106,31 @@ pub(crate) struct Called {
     /// Where it goes on once it is done, its result in a row.
     pub(crate) back: Label,
 }
+
+/// Code that asks the table of granules for accesses of one size.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker {
+    pub(crate) of: Access,
+    pub(crate) place: Label,
+    pub(crate) lanes: Label,
+    /// Somebody asks for lanes.
+    pub(crate) by_lanes: bool,
+}
+
+/// A test that failed: what code after all blocks asks then.
+pub(crate) struct Asked {
+    pub(crate) start: Label,
+    /// Where it goes on if the table knows better.
+    pub(crate) passed: Label,
+    /// Its label `cold` is where it goes otherwise.
+    pub(crate) x: Access,
+    pub(crate) site: usize,
+    pub(crate) by_lanes: bool,
+}
+
+/// What a function asks of the table of granules.
+#[derive(Default)]
+pub(crate) struct Granules {
+    pub(crate) askers: Vec<Asker>,
+    pub(crate) asked: Vec<Asked>,
+}

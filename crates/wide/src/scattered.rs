@@ -36,7 +36,7 @@ pub(crate) const FEW: i32 = 4;
 /// The comparison for what is not equal, of vectors.
 pub(crate) const NOT_EQUAL: u32 = 4;
 /// The same for what is not below, without signs.
-const NOT_BELOW: u32 = 5;
+pub(crate) const NOT_BELOW: u32 = 5;
 
 impl Emit<'_> {
     /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3. Returns what code after all blocks has to know if it is done by code that the function has once.
@@ -74,6 +74,8 @@ impl Emit<'_> {
                 s.a.op2(load_code(aty), to, r);
             }
         });
+        let asked = self.ask_of_lanes(x);
+        let x = &Access { cold: asked.map_or(x.cold, |(start, _)| start), ..*x };
         if may_be_row && reads_found.is_none() {
             // Indices that nothing is known of are mostly those of neighbours.
             let apart = self.a.label();
@@ -118,6 +120,7 @@ impl Emit<'_> {
                 self.test_lanes(x, n);
             }
         }
+        asked.iter().for_each(|(_, passed)| self.a.bind(*passed));
         if x.class.space == StateSpace::Shared {
             self.load64(R11, cta(offset_of!(CtaCtx, shared_base)));
         } else {
@@ -382,7 +385,7 @@ impl Emit<'_> {
     }
 
     /// The mask of a gather or scatter, which it clears, in `k6`.
-    fn own_mask(&mut self, x: &Access, ty: Ty, q: usize) {
+    pub(crate) fn own_mask(&mut self, x: &Access, ty: Ty, q: usize) {
         match self.lanes_mask(x.lanes, ty, q) {
             Register::None => self.a.op3(Code::VEX_Kxnorw_kr_kr_kr, Register::K6, Register::K6, Register::K6),
             k => self.a.op2(Code::VEX_Kmovw_kr_km16, Register::K6, k),

@@ -1,7 +1,7 @@
 //! Device memory: who owns which addresses.
 //!
 //! A generic address is a host address. Only memory that PTX can name lies in a window; contexts, code and tables lie elsewhere.
-//! `reserve` claims addresses, `ranges` divides them, `space` is the memory of a device in one window, `linear` all of
+//! `reserve` claims addresses, `ranges` divides them, `space` is the memory of a device in one window, `granules` finds small allocations in it, `linear` all of
 //! a device's memory by address, `mapped` memory that is mapped to addresses and shared with other processes, `host` memory of the
 //! process that kernels may use too, `left` what the host still has, `view` what one cta may touch, `undo` what it held before a launch,
 //! `blank` what nobody has written, `refused` what a check tells of calls for memory that is not there, and `access` reads and writes bytes that passed a check.
@@ -11,6 +11,7 @@
 
 pub(crate) mod access;
 mod blank;
+mod granules;
 mod host;
 mod left;
 mod linear;

@@ -6,6 +6,7 @@
 
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
@@ -187,6 +188,48 @@ impl Drop for Window {
         };
         let mut taken = self.from.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken[self.index] = false;
+    }
+}
+
+/// Words of the process that are 0 at first. What nobody writes takes no memory.
+#[derive(Debug)]
+pub(crate) struct Words {
+    at: *mut c_void,
+    n: usize,
+}
+
+// SAFETY: the words are only reached as atomics.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}
+
+impl Words {
+    /// So many, at least one. `None`: the host has no addresses for them.
+    pub(crate) fn new(n: usize) -> Option<Words> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a mapping where the host has room replaces nothing.
+        let at = unsafe { mmap_anonymous(std::ptr::null_mut(), n * size_of::<AtomicU64>(), access, flags) };
+        Some(Words { at: at.ok()?, n })
+    }
+
+    /// All of them.
+    #[inline]
+    pub(crate) fn all(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is of so many words, which any bytes are, and lasts as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.at.cast(), self.n) }
+    }
+
+    /// Where the first one lies.
+    pub(crate) fn address(&self) -> u64 {
+        self.at.expose_provenance() as u64
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's, and no borrow of its words is left.
+        let _ = unsafe { munmap(self.at, self.n * size_of::<AtomicU64>()) };
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use handloom_interp::tensor::Tensors;
+use handloom_plan::abi::Granule;
 
+use super::granules::Granules;
 use super::mapped::{Backing, Part, Shared};
 use super::ranges::Ranges;
 use super::reserve::{PAGE, Reservation, Window, as_len, scrub};
@@ -51,6 +53,9 @@ impl AllocKind {
         matches!(self, AllocKind::Buffer | AllocKind::Linear | AllocKind::Global | AllocKind::Malloc)
     }
 }
+
+/// Kinds that stand in the table of granules, by number: kernels may read and write all of them, and they lie in the global state space.
+const SMALL: [AllocKind; 4] = [AllocKind::Buffer, AllocKind::Linear, AllocKind::Global, AllocKind::Malloc];
 
 /// A piece of memory that kernels may name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -207,10 +212,10 @@ struct State {
     constant: Area,
     local: Area,
     heap: Area,
-    /// By base; the end of the taken range beside it.
-    map: BTreeMap<u64, (Allocation, u64)>,
+    /// By base; the end of the taken range beside it. Boxes, as kernels may make and free many thousands, and the maps move what they hold.
+    map: BTreeMap<u64, (Box<Allocation>, u64)>,
     /// Freed allocations that nothing has replaced, by base.
-    freed: BTreeMap<u64, Allocation>,
+    freed: BTreeMap<u64, Box<Allocation>>,
     free_slabs: Vec<u64>,
     next_slab: u64,
     /// Reserved addresses: the first one, and the end of the taken range.
@@ -228,6 +233,8 @@ pub(crate) struct Space {
     /// Changes whenever an allocation ends, so that caches of allocations can be thrown away.
     generation: AtomicU64,
     budget: Arc<Budget>,
+    /// Small allocations of the heap. `None`: all are found by the map.
+    granules: Option<Granules>,
     /// Tensor memory, by slab.
     pub(crate) tensors: Arc<Tensors>,
     // The window is dropped last: nothing above holds a reference into it.
@@ -261,6 +268,7 @@ impl Space {
             heap_top: AtomicU64::new(layout.heap.0),
             generation: AtomicU64::new(0),
             budget,
+            granules: Granules::new(layout.heap),
             tensors: Arc::default(),
             window,
         })
@@ -299,7 +307,10 @@ impl Space {
             origin: origin.to_owned(),
             elements: None,
         };
-        state.map.insert(base, (allocation, stop));
+        state.map.insert(base, (Box::new(allocation), stop));
+        if let (Some(granules), Some(kind)) = (&self.granules, SMALL.iter().position(|k| *k == kind)) {
+            granules.begin(Granule { base, size: bytes, kind: kind as u32 });
+        }
         Ok(base)
     }
 
@@ -313,6 +324,9 @@ impl Space {
         }
         let (allocation, stop) = state.map.remove(&base)?;
         let size = allocation.size;
+        if SMALL.contains(&allocation.kind) {
+            self.granules.iter().for_each(|g| g.end(base, size));
+        }
         self.generation.fetch_add(1, Ordering::Release);
         self.budget.give(size);
         let area = if allocation.kind == AllocKind::Const { &mut state.constant } else { &mut state.heap };
@@ -363,9 +377,8 @@ impl Space {
             let Part { base, size, writable } = *part;
             let (name, origin) = (String::new(), String::new());
             state.freed.remove(&base);
-            state
-                .map
-                .insert(base, (Allocation { base, size, kind, writable, name, origin, elements: None }, base + size));
+            let allocation = Allocation { base, size, kind, writable, name, origin, elements: None };
+            state.map.insert(base, (Box::new(allocation), base + size));
         }
         if !old.is_empty() {
             self.generation.fetch_add(1, Ordering::Release);
@@ -454,14 +467,26 @@ impl Space {
 
     /// Base, size and kind of the allocation that holds the byte at `addr`.
     pub(crate) fn extent(&self, addr: u64) -> Option<(u64, u64, AllocKind)> {
-        self.read().containing(addr).map(|a| (a.base, a.size, a.kind))
+        self.small(addr).or_else(|| self.read().containing(addr).map(|a| (a.base, a.size, a.kind)))
+    }
+
+    /// The same of a small allocation of the heap.
+    #[inline]
+    pub(crate) fn small(&self, addr: u64) -> Option<(u64, u64, AllocKind)> {
+        let Granule { base, size, kind } = self.granules.as_ref()?.find(addr)?;
+        Some((base, size, *SMALL.get(kind as usize)?))
+    }
+
+    /// The table of small allocations, and the bytes of the heap that it is for; zeros without one.
+    pub(crate) fn granules(&self) -> (u64, u64) {
+        self.granules.as_ref().map_or((0, 0), Granules::table)
     }
 
     /// The freed allocation that held the byte at `addr`, if nothing has replaced it.
     pub(crate) fn find_freed(&self, addr: u64) -> Option<Allocation> {
         let state = self.read();
         let (_, a) = state.freed.range(..=addr).next_back()?;
-        (addr - a.base < a.size).then(|| a.clone())
+        (addr - a.base < a.size).then(|| a.as_ref().clone())
     }
 
     /// The allocation whose edge is nearest to `addr`.
@@ -472,7 +497,7 @@ impl Space {
         let distance = |a: &Allocation| {
             if addr < a.base { a.base - addr } else { addr.saturating_sub(a.base + a.size) }
         };
-        below.into_iter().chain(above).min_by_key(|a| distance(a)).cloned()
+        below.into_iter().chain(above).min_by_key(|a| distance(a)).map(|a| a.as_ref().clone())
     }
 
     /// Whether the window contains the address.
@@ -528,7 +553,7 @@ impl State {
 
     fn containing(&self, addr: u64) -> Option<&Allocation> {
         let (_, (a, _)) = self.map.range(..=addr).next_back()?;
-        (addr - a.base < a.size).then_some(a)
+        (addr - a.base < a.size).then_some(a.as_ref())
     }
 }
 

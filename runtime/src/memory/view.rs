@@ -27,14 +27,6 @@ impl Hit {
     }
 }
 
-/// How many ranges are kept by their lines: a power of two.
-const N_NEAR: usize = 64;
-
-/// Where a range is kept that holds an address: allocations begin at multiples of powers of two, so that all bits of a line's number are to count.
-fn line(addr: u64) -> usize {
-    ((addr >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - N_NEAR.trailing_zeros())) as usize
-}
-
 /// Local memory of the thread that accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Own {
@@ -57,8 +49,6 @@ pub(crate) struct View {
     pub(crate) local: (u64, u64),
     /// Ranges hit lately, the latest first.
     hits: [Hit; 4],
-    /// Ranges hit lately, by the line of the address: small objects, of which a program goes through many in turn.
-    near: Box<[Hit; N_NEAR]>,
     generation: u64,
 }
 
@@ -73,7 +63,6 @@ impl View {
             peers: Vec::new(),
             local: (0, 0),
             hits: [Hit::NONE; 4],
-            near: Box::new([Hit::NONE; N_NEAR]),
             generation,
         }
     }
@@ -102,7 +91,6 @@ impl View {
         }
         self.generation = now;
         self.hits = [Hit::NONE; 4];
-        self.near.fill(Hit::NONE);
         true
     }
 
@@ -123,11 +111,18 @@ impl View {
         self.resolve_slow(addr, bytes, write, own)
     }
 
-    /// The range among those hit lately that holds `addr .. addr + bytes`, if it may be read, or written.
+    /// The range among small allocations and those hit lately that holds `addr .. addr + bytes`, if it may be read, or written.
     #[inline]
-    pub(crate) fn lately(&self, addr: u64, bytes: u64, write: bool) -> Option<Hit> {
-        let fits = |h: &&Hit| h.holds(addr, bytes) && (!write || h.kind.is_writable());
-        self.near.get(line(addr)).into_iter().chain(&self.hits).find(fits).copied()
+    pub(crate) fn at_hand(&self, addr: u64, bytes: u64, write: bool) -> Option<Hit> {
+        let fits = |h: &Hit| h.holds(addr, bytes) && (!write || h.kind.is_writable());
+        self.small(addr).filter(fits).or_else(|| self.hits.iter().copied().find(fits))
+    }
+
+    /// The small allocation that holds an address.
+    #[inline]
+    fn small(&self, addr: u64) -> Option<Hit> {
+        let (base, size, kind) = self.space().small(addr)?;
+        Some(Hit { base, size, kind })
     }
 
     fn resolve_slow(&mut self, addr: u64, bytes: u64, write: bool, own: Option<Own>) -> Result<Hit, TrapKind> {
@@ -175,17 +170,14 @@ impl View {
             self.hits[..=i].rotate_right(1);
             return Some(self.hits[0]);
         }
-        if let Some(near) = self.near.get(line(addr)).filter(|h| h.holds(addr, 1)) {
-            return Some(*near);
+        // Those need no cache.
+        if let Some(small) = self.small(addr) {
+            return Some(small);
         }
         let (base, size, kind) = self.memory.extent(addr)?;
-        let hit = Hit { base, size, kind };
         self.hits.rotate_right(1);
-        self.hits[0] = hit;
-        if let Some(near) = self.near.get_mut(line(addr)) {
-            *near = hit;
-        }
-        Some(hit)
+        self.hits[0] = Hit { base, size, kind };
+        Some(self.hits[0])
     }
 
     /// The state space that a generic address falls into.
@@ -235,23 +227,28 @@ mod tests {
     }
 
     #[test]
-    fn keeps_many_small_ranges_until_one_ends() {
+    fn small_allocations_are_at_hand_until_they_end() {
         let memory = Arc::new(DeviceMemory::claim().unwrap());
         let objects: Vec<u64> =
-            (0..20).map(|_| memory.wide.allocate(AllocKind::Malloc, 24, 1, "", "").unwrap()).collect();
+            (0..200).map(|_| memory.wide.allocate(AllocKind::Malloc, 24, 1, "", "").unwrap()).collect();
         let fixed = memory.wide.allocate(AllocKind::Const, 24, 1, "", "").unwrap();
+        let large = memory.wide.allocate(AllocKind::Buffer, 2 << 20, 1, "", "").unwrap();
         let mut v = View::new(Arc::clone(&memory), SpaceKind::Wide);
-        for a in objects.iter().chain([&fixed]) {
-            assert!(v.lately(*a, 4, false).is_none());
-            assert!(v.resolve(*a, 4, false, None).is_ok());
+        assert!(objects.iter().all(|a| v.at_hand(*a + 20, 4, true).is_some()));
+        assert!(objects.iter().all(|a| v.at_hand(*a + 21, 4, true).is_none()));
+        for a in [fixed, large] {
+            assert!(v.at_hand(a, 4, false).is_none());
+            assert!(v.resolve(a, 4, false, None).is_ok());
         }
-        let kept = objects.iter().filter(|a| v.lately(**a, 4, true).is_some()).count();
-        assert!(kept > 4, "{kept}");
-        assert!(v.lately(fixed, 24, false).is_some());
-        assert!(v.lately(fixed, 24, true).is_none());
-        assert!(v.lately(fixed, 25, false).is_none());
+        assert!(v.at_hand(fixed, 24, false).is_some());
+        assert!(v.at_hand(fixed, 24, true).is_none());
+        assert!(v.at_hand(fixed, 25, false).is_none());
+        assert!(v.at_hand(large + (2 << 20) - 8, 8, true).is_some());
         memory.wide.free(objects[0], None);
+        assert!(v.at_hand(objects[0], 4, false).is_none());
+        assert!(v.at_hand(objects[1], 4, false).is_some());
         assert!(v.refresh());
-        assert!(objects.iter().all(|a| v.lately(*a, 4, false).is_none()));
+        assert!(v.at_hand(large, 4, false).is_none());
+        assert!(v.resolve(objects[0], 4, false, None).is_err());
     }
 }

@@ -430,7 +430,7 @@ fn locate_row(c: &mut Call<'_>, r: &Request, row: &mut [u64; 32]) -> Option<Reac
     }
 }
 
-/// The range from an address to another one, where it lies in the block's shared memory or in one range of global memory that was accessed lately.
+/// The range from an address to another one, where it lies in the block's shared memory or in one range of global memory that is at hand.
 #[inline(always)]
 fn range_of(c: &mut Call<'_>, r: &Request, low: u64, end: u64) -> Option<Reach> {
     match r.space {
@@ -439,7 +439,7 @@ fn range_of(c: &mut Call<'_>, r: &Request, low: u64, end: u64) -> Option<Reach> 
             Some(Reach { low: base + low, end: base + end, space: r.space, is_of_device: true })
         }
         StateSpace::Global | StateSpace::Generic => {
-            let hit = c.host.memory.view.get_mut().lately(low, end - low, r.writes())?;
+            let hit = c.host.memory.view.get_mut().at_hand(low, end - low, r.writes())?;
             let is_of_device = hit.kind.is_of_device();
             is_global(hit.kind).then_some(Reach { low, end, space: StateSpace::Global, is_of_device })
         }

@@ -163,7 +163,7 @@ fn by_element(c: &mut Call<'_>, r: &Request, how: Interleaved, header: &WarpCtx)
     1
 }
 
-/// Does a load or store if every lane stays in its own local memory, in the shared memory of its CTA or in ranges that were hit lately, and nothing else is to be asked.
+/// Does a load or store if every lane stays in its own local memory, in the shared memory of its CTA or in ranges that are at hand, and nothing else is to be asked.
 /// Says whether it did. Addresses are tested as a row: objects in local and shared memory that are passed by address, as functions do, are the usual case.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1")]
@@ -224,7 +224,7 @@ fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
             if found.holds(at[lane], bytes) {
                 continue;
             }
-            match view.lately(at[lane], bytes, !is_load) {
+            match view.at_hand(at[lane], bytes, !is_load) {
                 Some(hit) if !is_global && is_weak || check::is_global(hit.kind) => found = hit,
                 _ => return false,
             }

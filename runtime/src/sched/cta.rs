@@ -113,6 +113,8 @@ impl CtaRun {
         view.local = (local, stride * 32 * u64::from(n_warps));
         let base = Contexts::new(&code.tables, n_warps as usize);
         let full = (0..n_warps).map(|w| lanes_of(env.threads() - 32 * w)).collect();
+        // Who may read an allocation is looked at by all rules.
+        let (granules, granules_size) = if grid.unread.is_none() { view.space().granules() } else { (0, 0) };
         let cta = CtaCtx {
             cur: base.first(),
             first: base.first(),
@@ -142,6 +144,8 @@ impl CtaRun {
             counts: 0,
             outside: 0,
             passed: 0,
+            granules,
+            granules_size,
         };
         let host = CtaHost {
             env,

@@ -90,6 +90,13 @@ impl Asm {
         self.drop_masks();
     }
 
+    /// Behind a label that is called: the first so many vectors are what the caller wrote to them, which their slots have.
+    pub fn takes_vectors(&mut self, n: u32) {
+        if let Some(narrow) = &mut self.narrow {
+            narrow.written |= (1 << n) - 1;
+        }
+    }
+
     fn n(&mut self) -> &mut Narrow {
         self.narrow.get_or_insert_default()
     }
