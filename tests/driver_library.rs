@@ -300,6 +300,14 @@ fn a_library_that_is_closed() {
     }
 }
 
+/// From destructors of threads and exit handlers.
+#[test]
+fn calls_that_come_late() {
+    let output = program_on("libcudart.so.13", "late", &["-Wl,--no-as-needed", "-l:libcuda.so.1"], &[], &[]);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out == "ok\n" && err.is_empty(), "{}\n{out}{err}", output.status);
+}
+
 #[test]
 fn several_devices() {
     let told = passes("devices", &[], &[("HANDLOOM_DEVICES", "3")]);

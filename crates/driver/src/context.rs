@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::io::Write;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -50,6 +51,8 @@ pub struct Ctx {
     pub sink: Sink,
     /// The default stream.
     pub null: Arc<Stream>,
+    /// What is the default stream of a thread for threads that have ended theirs.
+    pub last_of_threads: OnceLock<Arc<Stream>>,
     /// The preferred use of caches, which changes nothing.
     pub cache_config: AtomicU32,
     /// What kernels allocate by `malloc`, and may.
@@ -78,6 +81,7 @@ impl Ctx {
             uses: AtomicU32::new(1),
             flags: AtomicU32::new(flags),
             null: Arc::new(Stream::default_of(handle, &rt)),
+            last_of_threads: OnceLock::new(),
             rt,
             sink: printed.sink(),
             cache_config: AtomicU32::new(0),
@@ -289,21 +293,41 @@ fn source_line(file: &str, line: u32) -> Option<String> {
 }
 
 thread_local! {
-    /// The contexts of this thread, the current one last.
-    static STACK: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    /// The contexts of this thread. Never dropped: destructors of the program's own objects of a thread, and exit handlers, have them too.
+    static STACK: RefCell<ManuallyDrop<Stack>> =
+        const { RefCell::new(ManuallyDrop::new(Stack { current: 0, below: Vec::new() })) };
     /// The context that this thread looked up last.
     static LAST: RefCell<Option<Arc<Ctx>>> = const { RefCell::new(None) };
 }
 
-/// Works on the stack of this thread; while the thread ends, on an empty one.
-fn stack<R>(work: impl FnOnce(&mut Vec<u64>) -> R) -> R {
-    let mut work = Some(work);
-    let done = STACK.try_with(|s| work.take().map(|work| work(&mut s.borrow_mut())));
-    match (done, work) {
-        (Ok(Some(result)), _) => result,
-        (_, Some(work)) => work(&mut Vec::new()),
-        (Ok(None) | Err(_), None) => unreachable!("the work is there until it is done"),
+/// Handles of contexts, one above the other.
+struct Stack {
+    /// The uppermost one, 0 if there is none.
+    current: u64,
+    /// Those below it. It has no memory while there are none.
+    below: Vec<u64>,
+}
+
+impl Stack {
+    fn push(&mut self, handle: u64) {
+        if self.current != 0 {
+            self.below.push(self.current);
+        }
+        self.current = handle;
     }
+
+    fn pop(&mut self) -> Option<u64> {
+        let popped = std::mem::replace(&mut self.current, self.below.pop().unwrap_or(0));
+        if self.below.is_empty() {
+            self.below = Vec::new();
+        }
+        (popped != 0).then_some(popped)
+    }
+}
+
+/// Works on the stack of this thread.
+fn stack<R>(work: impl FnOnce(&mut Stack) -> R) -> R {
+    STACK.with_borrow_mut(|stack| work(stack))
 }
 
 /// A context by its handle, mostly without asking the table, which all threads share: programs name their context before each operation.
@@ -321,7 +345,7 @@ fn find(process: &Process, handle: u64) -> Option<Arc<Ctx>> {
 
 /// Handle of the current context, 0 if there is none.
 pub fn current_handle() -> u64 {
-    stack(|s| s.last().copied().unwrap_or(0))
+    stack(|s| s.current)
 }
 
 /// The current context, failed or not.
@@ -364,7 +388,7 @@ pub fn push(handle: u64) {
 /// # Errors
 /// There is none.
 pub fn pop() -> Result<u64> {
-    stack(Vec::pop).ok_or(Code::INVALID_CONTEXT)
+    stack(Stack::pop).ok_or(Code::INVALID_CONTEXT)
 }
 
 /// Replaces the current context; 0 for none.
@@ -380,7 +404,7 @@ pub fn set_current(handle: u64) {
 /// Drops a context that was destroyed from the top of the stack.
 pub fn pop_destroyed(handle: u64) {
     stack(|s| {
-        if s.last() == Some(&handle) {
+        if s.current == handle {
             s.pop();
         }
     });

@@ -10,7 +10,7 @@ use crate::capture::Captured;
 use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::event::Event;
-use crate::process::process;
+use crate::process::{Process, process};
 use crate::work::{self, Launch, Op};
 
 /// The handle of the default stream that waits for all others.
@@ -123,27 +123,50 @@ impl Stream {
     }
 }
 
+/// The default streams of a thread, by number of the context.
+struct Own(RefCell<Vec<(u64, Arc<Stream>)>>);
+
 thread_local! {
-    /// The default streams of this thread, by number of the context.
-    static OWN: RefCell<Vec<(u64, Arc<Stream>)>> = const { RefCell::new(Vec::new()) };
+    static OWN: Own = const { Own(RefCell::new(Vec::new())) };
+}
+
+impl Drop for Own {
+    /// What they were given comes before all that the thread gives its default streams from now on.
+    fn drop(&mut self) {
+        let Ok(process) = process() else { return };
+        for (id, stream) in self.0.get_mut().drain(..) {
+            let ctx = process.contexts.get(stream.ctx).filter(|ctx| ctx.id == id);
+            if let Some(ctx) = ctx.filter(|_| matches!(stream.rt().is_done(), Ok(false))) {
+                // If the context has failed, so will all that comes later.
+                let _ = last_of_threads(process, &ctx).rt().wait_for_mark(&stream.rt().mark());
+            }
+        }
+    }
+}
+
+fn new_of_thread(process: &Process, ctx: &Ctx) -> Arc<Stream> {
+    Arc::new(Stream::new(ctx.handle, process.next_id() + 2, 0, 0, Rt::Own(ctx.rt.stream())))
+}
+
+/// The default stream of threads that have ended theirs: destructors of the program's objects of a thread may be called later than that.
+fn last_of_threads<'c>(process: &Process, ctx: &'c Ctx) -> &'c Arc<Stream> {
+    ctx.last_of_threads.get_or_init(|| new_of_thread(process, ctx))
 }
 
 /// The default stream of this thread in a context.
 fn per_thread(ctx: &Ctx) -> Result<Arc<Stream>> {
     let process = process()?;
-    let make = || Arc::new(Stream::new(ctx.handle, process.next_id() + 2, 0, 0, Rt::Own(ctx.rt.stream())));
     let found = OWN.try_with(|own| {
-        let mut own = own.borrow_mut();
+        let mut own = own.0.borrow_mut();
         if let Some((_, stream)) = own.iter().find(|(id, _)| *id == ctx.id) {
             return Arc::clone(stream);
         }
         own.retain(|(_, stream)| process.contexts.get(stream.ctx).is_some());
-        let stream = make();
+        let stream = new_of_thread(process, ctx);
         own.push((ctx.id, Arc::clone(&stream)));
         stream
     });
-    // While a thread ends, each call has a stream of its own.
-    Ok(found.unwrap_or_else(|_| make()))
+    Ok(found.unwrap_or_else(|_| Arc::clone(last_of_threads(process, ctx))))
 }
 
 /// A stream by its handle, with its context.

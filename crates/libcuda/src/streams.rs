@@ -215,11 +215,13 @@ pub(crate) fn capture_info_v2(
     let nodes: Result<Vec<u64>> = captured.after.iter().map(|n| Ok(captured.capture.graph.get(*n)?.handle)).collect();
     let nodes = nodes?;
     n.set_any(nodes.len() as u64);
+    let mut nodes = Some(nodes);
     let address = NODES.try_with(|own| {
-        *own.borrow_mut() = nodes;
+        *own.borrow_mut() = nodes.take().unwrap_or_default();
         own.borrow().as_ptr().expose_provenance() as u64
     });
-    after.set_any(address.unwrap_or(0));
+    // A thread that is about to end makes no later call that they are kept until.
+    after.set_any(address.unwrap_or_else(|_| nodes.unwrap_or_default().leak().as_ptr().expose_provenance() as u64));
     Ok(())
 }
 

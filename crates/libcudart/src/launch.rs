@@ -1,6 +1,7 @@
 //! Launches: the three-bracket syntax and the calls. See "Execution Control".
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 
 use crate::cu;
 use crate::device::{current, ready};
@@ -18,8 +19,31 @@ struct Configuration {
     stream: u64,
 }
 
+/// Configurations that were pushed and not popped.
+struct Pushed {
+    last: Option<Configuration>,
+    /// Those before it: launches among the arguments of a launch. It has no memory while there are none.
+    before: Vec<Configuration>,
+}
+
 thread_local! {
-    static PUSHED: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
+    // Never dropped, so that destructors of the program's own objects of a thread can launch, whenever they are called.
+    static PUSHED: RefCell<ManuallyDrop<Pushed>> =
+        const { RefCell::new(ManuallyDrop::new(Pushed { last: None, before: Vec::new() })) };
+}
+
+impl Pushed {
+    fn push(&mut self, configuration: Configuration) {
+        self.before.extend(self.last.replace(configuration));
+    }
+
+    fn pop(&mut self) -> Option<Configuration> {
+        let popped = std::mem::replace(&mut self.last, self.before.pop());
+        if self.before.is_empty() {
+            self.before = Vec::new();
+        }
+        popped
+    }
 }
 
 /// An attribute of a launch, laid out as both interfaces have it.
@@ -121,7 +145,7 @@ pub extern "C" fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared: u
 
 calls! {
     fn __cudaPopCallConfiguration(grid: Out<'_, Dim3>, block: Out<'_, Dim3>, shared: Out<'_, usize>, stream: Out<'_, u64>) {
-        let found = PUSHED.with_borrow_mut(Vec::pop).ok_or(Error::MISSING_CONFIGURATION)?;
+        let found = PUSHED.with_borrow_mut(|pushed| pushed.pop()).ok_or(Error::MISSING_CONFIGURATION)?;
         put(grid, found.grid)?;
         put(block, found.block)?;
         put(shared, found.shared)?;

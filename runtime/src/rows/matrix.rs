@@ -352,6 +352,11 @@ impl Width {
     }
 }
 
+/// Whether the calling thread can compute products: one that ends may have lost what it needs for them.
+pub(crate) fn is_at_hand() -> bool {
+    blocks::has_room() && kept::is_there()
+}
+
 /// Computes a product or four if there is vector code for it and its registers have 32 bits. `src` has all registers before the membermask; those of
 /// `d` go to `out`, whose rows may be those of sources.
 ///

@@ -32,6 +32,7 @@ mod transfer;
 #[cfg(target_arch = "x86_64")]
 mod whole;
 
+pub(crate) use matrix::is_at_hand as has_products;
 pub(crate) use transfer::end_transfers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Lack;
 use crate::lock::lock;
+use crate::rows::has_products;
 use crate::run::thread::{Uncancelled, has_stack};
 use crate::run::{OfStream, UsualFloats};
 
@@ -296,11 +297,11 @@ impl<W: Job> Queue<W> {
 
     /// Does what stands up to a place on the calling thread, which waits for it, as far as nobody does it and any thread may.
     fn help(&self, number: u64) {
-        let (depth, has_room) = (DEPTH.get(), has_stack(ROOM));
+        let (depth, is_able) = (DEPTH.get(), has_stack(ROOM) && has_products());
         let mut state = lock(&self.state);
         let left = number.saturating_sub(self.passed.load(Ordering::SeqCst));
         let mine = state.items.iter().take(left as usize).take_while(|item| item.work.may_be_helped()).count();
-        if mine == 0 || depth == DEEPEST || !has_room {
+        if mine == 0 || depth == DEEPEST || !is_able {
             // Work that is left for the thread, if nobody does it.
             if !state.items.is_empty() {
                 self.wake(&mut state);

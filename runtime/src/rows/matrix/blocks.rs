@@ -100,6 +100,11 @@ pub(super) unsafe fn floats<W: Vectors, const AT_ONCE: usize>(
     }
 }
 
+/// Whether the calling thread has room for products: one that ends loses what it had.
+pub(super) fn has_room() -> bool {
+    LAID_OUT.try_with(|_| ()).is_ok()
+}
+
 /// Room for so many words, at a line of the cache: the same for each product of a thread. No closure may compute there: it would not have the features of
 /// the host.
 pub(super) fn room(words: usize) -> *mut u32 {

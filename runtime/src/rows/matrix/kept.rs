@@ -40,6 +40,11 @@ thread_local! {
     };
 }
 
+/// Whether the calling thread can keep matrices: one that ends loses those that it had.
+pub(super) fn is_there() -> bool {
+    KEPT.try_with(|_| ()).is_ok()
+}
+
 /// A few words of every fourth row: what differs there need not be compared.
 ///
 /// # Safety
