@@ -300,6 +300,24 @@ fn a_library_that_is_closed() {
     }
 }
 
+/// A program ends however much is under way, and whoever ends it.
+#[test]
+fn a_program_that_ends_with_work_under_way() {
+    let ways =
+        ["function", "function handler", "callback", "quick", "lasting", "kernel", "kernel handler", "thread", "waits"];
+    for how in ways {
+        let output = program_on(
+            "libcudart.so.13",
+            "ending",
+            &["-Wl,--no-as-needed", "-l:libcuda.so.1"],
+            &[how],
+            &[("HANDLOOM_QUIET", "0")],
+        );
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*err), (Some(7), ""), "{how}");
+    }
+}
+
 /// From destructors of threads and exit handlers.
 #[test]
 fn calls_that_come_late() {

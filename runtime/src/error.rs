@@ -39,6 +39,8 @@ pub enum ErrorKind {
     LinkFailed,
     /// Work that has not ended yet.
     NotReady,
+    /// A wait for work that cannot end while the calling thread waits.
+    NotPermitted,
     /// A function of the host that a stream called panicked.
     HostFunction,
     /// A kernel stopped.
@@ -66,6 +68,7 @@ impl ErrorKind {
             ErrorKind::InvalidModule => "invalid_module",
             ErrorKind::LinkFailed => "link_failed",
             ErrorKind::NotReady => "not_ready",
+            ErrorKind::NotPermitted => "not_permitted",
             ErrorKind::HostFunction => "host_function",
             ErrorKind::Trap(kind) => kind.word(),
             ErrorKind::Stopped => "stopped",
@@ -88,6 +91,7 @@ impl From<ErrorKind> for DriverError {
             ErrorKind::Unsupported => DriverError::NOT_SUPPORTED,
             ErrorKind::InvalidModule | ErrorKind::LinkFailed => DriverError::INVALID_PTX,
             ErrorKind::NotReady => DriverError::NOT_READY,
+            ErrorKind::NotPermitted => DriverError::NOT_PERMITTED,
             ErrorKind::Trap(kind) => kind.driver_error(),
             ErrorKind::Stopped => DriverError::LAUNCH_TIMEOUT,
             ErrorKind::HostFunction | ErrorKind::Bug => DriverError::UNKNOWN,

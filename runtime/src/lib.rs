@@ -72,5 +72,5 @@ pub use memory::{
 };
 pub use module::{Function, LoadError, Module, front, type_of};
 pub use run::{Backend, Beside, Progress, Sink, StopHandle, Tier, Trace, Traced, UsualFloats};
-pub use stream::{Context, Event, InParts, Mark, Pending, Stream, StreamError};
+pub use stream::{Context, Event, InParts, Mark, Pending, Stream, StreamError, give_up_waiting, may_wait};
 pub use trap::TrapReport;

@@ -64,7 +64,7 @@ impl Status {
             ErrorKind::InvalidModule | ErrorKind::LinkFailed => Status::InvalidModule,
             ErrorKind::Trap(_) => Status::Trap,
             ErrorKind::Stopped => Status::Stopped,
-            ErrorKind::NotReady => Status::NotReady,
+            ErrorKind::NotReady | ErrorKind::NotPermitted => Status::NotReady,
             // Nothing of this interface is given a function of the host; a kind that is new is ours to name.
             ErrorKind::HostFunction | ErrorKind::Bug | _ => Status::Bug,
         }

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use handloom_diag::Style;
 use handloom_runtime::words::quoted;
@@ -16,7 +17,7 @@ use crate::checked;
 use crate::code::{Code, Result};
 use crate::gpu::Gpu;
 use crate::printed::Printed;
-use crate::process::{Process, process, say};
+use crate::process::{Process, may_wait, process, say};
 use crate::stream::Stream;
 
 /// The number of the limit for the stack of a thread.
@@ -106,7 +107,11 @@ impl Ctx {
     }
 
     /// Ends a context: its streams, events, modules and memory are gone.
-    pub fn destroy(&self, process: &Process) {
+    ///
+    /// # Errors
+    /// The thread may not wait for its work.
+    pub fn destroy(&self, process: &Process) -> Result {
+        may_wait()?;
         self.is_destroyed.store(true, Ordering::Release);
         let _ = self.while_waiting(|| self.rt.synchronize());
         if self.is_primary {
@@ -132,6 +137,7 @@ impl Ctx {
         }
         process.opened.close_all_of(process, self);
         process.memory.free_all_of(process, self.handle);
+        Ok(())
     }
 
     /// Whether it may be used.
@@ -182,6 +188,11 @@ impl Ctx {
     pub fn synchronize(&self) -> Result {
         let done = self.while_waiting(|| self.rt.synchronize());
         self.result(done)
+    }
+
+    /// Waits no longer than until then, and prints what kernels printed. Returns whether all work is done.
+    pub fn is_done_by(&self, then: Instant) -> bool {
+        self.while_waiting(|| self.rt.is_done_by(then))
     }
 
     /// Waits for work: what kernels print meanwhile appears at once.
@@ -434,23 +445,21 @@ pub fn retain_primary(process: &Process, gpu: &Arc<Gpu>) -> Result<u64> {
 /// Releases the primary context of a device; the last release ends it.
 ///
 /// # Errors
-/// It was not retained.
+/// It was not retained, or the thread may not wait for its work.
 pub fn release_primary(process: &Process, gpu: &Gpu) -> Result {
+    may_wait()?;
     let ended = {
         let mut primary = gpu.primary.lock().unwrap_or_else(PoisonError::into_inner);
         primary.count = primary.count.checked_sub(1).ok_or(Code::INVALID_CONTEXT)?;
         if primary.count > 0 { None } else { primary.handle }
     };
-    if let Some(ctx) = ended.and_then(|handle| process.contexts.get(handle)) {
-        ctx.destroy(process);
-    }
-    Ok(())
+    ended.and_then(|handle| process.contexts.get(handle)).map_or(Ok(()), |ctx| ctx.destroy(process))
 }
 
 /// Ends the primary context of a device, and makes a fresh one if it is retained.
 ///
 /// # Errors
-/// There is no room.
+/// There is no room, or the thread may not wait for its work.
 pub fn reset_primary(process: &Process, gpu: &Arc<Gpu>) -> Result {
     let (handle, count, flags) = {
         let primary = gpu.primary.lock().unwrap_or_else(PoisonError::into_inner);
@@ -458,7 +467,7 @@ pub fn reset_primary(process: &Process, gpu: &Arc<Gpu>) -> Result {
     };
     let Some(handle) = handle else { return Ok(()) };
     if let Some(ctx) = process.contexts.get(handle) {
-        ctx.destroy(process);
+        ctx.destroy(process)?;
     }
     if count > 0 {
         let id = process.next_id();

@@ -8,7 +8,7 @@ use crate::capture::{self, Captured};
 use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::ipc::HANDLE;
-use crate::process::process;
+use crate::process::{may_wait, process};
 use crate::shared_event::SharedEvent;
 
 /// The event keeps no time.
@@ -172,6 +172,9 @@ impl Event {
         let ctx = self.ctx()?;
         if let Some(shared) = &self.shared {
             ctx.check()?;
+            if !shared.is_done() {
+                may_wait()?;
+            }
             ctx.while_waiting(|| shared.synchronize());
         }
         ctx.result(ctx.while_waiting(|| self.rt.synchronize()))

@@ -14,7 +14,7 @@ use handloom_runtime::{Backing, Part};
 use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::memory::{Allocated, PAGE, Use};
-use crate::process::{Process, process};
+use crate::process::{Process, may_wait, process};
 use crate::reach;
 use crate::work;
 
@@ -124,7 +124,7 @@ pub fn handle_of(address: u64, is: impl FnOnce(Use) -> bool) -> Result<[u8; HAND
     let gpu = process.gpu(found.ordinal)?;
     // What kernels write while pages move would be lost: those that run, on any device, end before, and no other one begins.
     let held = work::hold_launches();
-    reach::settle(process);
+    reach::settle(process)?;
     let (file, offset, bytes) = gpu.device.memory().share(found.base).ok_or(Code::MAP_FAILED)?;
     drop(held);
     // Others may write it from now on.
@@ -183,6 +183,7 @@ pub fn open(handle: &[u8; HANDLE], kind: Use) -> Result<u64> {
 pub fn close(address: u64, is: impl Fn(Use) -> bool) -> Result {
     context::current()?;
     let process = process()?;
+    may_wait()?;
     let mut all = process.opened.theirs.lock().unwrap_or_else(PoisonError::into_inner);
     let found = all.iter_mut().find(|(_, open)| open.base == address && is(open.kind)).ok_or(Code::INVALID_VALUE)?;
     found.1.count -= 1;

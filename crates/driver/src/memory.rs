@@ -16,7 +16,7 @@ use crate::context::{self, Ctx};
 use crate::gpu::Gpu;
 use crate::hints::pages;
 use crate::ipc;
-use crate::process::{Process, process};
+use crate::process::{Process, may_wait, process};
 use crate::reach::{self, Reach};
 use crate::stream::{self, Stream};
 use crate::work::Op;
@@ -333,11 +333,12 @@ pub fn graph_freed(address: u64) {
 /// Frees memory now. All work of its context ends before; of memory that all devices reach, all work.
 ///
 /// # Errors
-/// It is not the first address of such memory.
+/// It is not the first address of such memory, or the thread may not wait.
 pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
     let process = process()?;
     let found = process.memory.find(address).filter(|a| a.base == address);
     let found = found.ok_or_else(|| not_there(process, address))?;
+    may_wait()?;
     if found.kind == Use::Graph {
         if let Some(ctx) = process.contexts.get(found.ctx) {
             let _ = ctx.rt.synchronize();
@@ -353,7 +354,7 @@ pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
     note_free(process, address);
     // Work that was given before may still use it. Whether that fails is told by another call.
     if is_for_all(a.kind) {
-        reach::settle(process);
+        reach::settle(process)?;
     } else if let Some(ctx) = process.contexts.get(a.ctx) {
         let _ = ctx.rt.synchronize();
     }

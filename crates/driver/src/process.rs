@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use handloom_runtime::{Check, CodeCache, Store, Trace};
 
@@ -139,6 +140,30 @@ pub fn init(host: &'static dyn HostMemory) -> Result<&'static Process> {
     }
     let process = process()?;
     if process.gpus.is_empty() { Err(Code::NO_DEVICE) } else { Ok(process) }
+}
+
+/// Whether the calling thread may wait for work. Calls that have to ask before they change anything.
+///
+/// # Errors
+/// It is in a function that a stream calls, or the process ends and has waited long enough.
+pub fn may_wait() -> Result {
+    handloom_runtime::may_wait().map_err(|e| Code::from(&e))
+}
+
+/// How long a process that ends waits for work that nobody waited for, and where launches are checked, which takes longer.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+const LAST_WAIT_OF_CHECKS: Duration = Duration::from_secs(30);
+
+/// The process ends. What is under way has a short while, so that what kernels print and checks find is still told; no call waits for what is not done
+/// then. If a function that a stream calls ended the process, its work is never done.
+pub fn at_exit() {
+    let Ok(process) = process() else { return };
+    let then = Instant::now() + if process.config.check.is_some() { LAST_WAIT_OF_CHECKS } else { LAST_WAIT };
+    let contexts = process.contexts.all();
+    let is_done = may_wait().is_ok() && contexts.iter().all(|(_, ctx)| ctx.is_done_by(then));
+    if !is_done {
+        handloom_runtime::give_up_waiting();
+    }
 }
 
 impl Process {

@@ -1,6 +1,7 @@
 //! Memory that kernels of devices reach though it is not their own: pinned and managed memory of another device, and memory that the program registered.
 
-use crate::process::{Process, process};
+use crate::code::Result;
+use crate::process::{Process, may_wait, process};
 
 /// A range that kernels of all devices may use, as long as this lives.
 #[derive(Debug)]
@@ -30,8 +31,13 @@ impl Drop for Reach {
 }
 
 /// Waits for all work that may use what kernels of all devices reach: that of all contexts. Whether it fails is told by another call.
-pub fn settle(process: &Process) {
+///
+/// # Errors
+/// The thread may not wait.
+pub fn settle(process: &Process) -> Result {
+    may_wait()?;
     for (_, ctx) in process.contexts.all() {
         let _ = ctx.rt.synchronize();
     }
+    Ok(())
 }

@@ -11,7 +11,7 @@ use crate::code::{Code, Result};
 use crate::context;
 use crate::gpu::{Gpu, LINEAR_TEXELS};
 use crate::module::Mod;
-use crate::process::process;
+use crate::process::{may_wait, process};
 use crate::texture::{Reading, Resource, image, sampler};
 
 /// What textures of rows of memory begin with, and from row to row (`CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`, `_TEXTURE_PITCH_ALIGNMENT`).
@@ -119,6 +119,7 @@ impl Reference {
         let Some((ctx, gpu, address)) = &self.variable else { return Ok(()) };
         // The part of a library lies in the current one.
         if let Some(ctx) = process()?.contexts.get(*ctx).or_else(|| context::current_any().ok()) {
+            may_wait()?;
             // What fails there is told by another call.
             let _ = ctx.rt.synchronize();
         }

@@ -13,7 +13,7 @@ use crate::code::{Code, Result};
 use crate::context;
 use crate::gpu::Gpu;
 use crate::memory::{Allocated, POISON, Use};
-use crate::process::{Process, process};
+use crate::process::{Process, may_wait, process};
 
 /// What sizes and addresses are multiples of: a large page of the host.
 pub const GRANULARITY: u64 = 2 << 20;
@@ -286,6 +286,7 @@ pub fn unmap(at: u64, bytes: u64) -> Result {
         let mut all = process.ranges.all();
         holding(&mut all, at, bytes)?.1.mappings(at, bytes)?;
     }
+    may_wait()?;
     // Work that was given before may still use it. Whether that fails is told by another call.
     process.contexts.all().iter().for_each(|(_, ctx)| drop(ctx.rt.synchronize()));
     let mut all = process.ranges.all();

@@ -51,7 +51,7 @@ pub(crate) fn destroy(handle: u64) -> Result {
     if ctx.is_primary {
         return Err(Code::INVALID_CONTEXT);
     }
-    ctx.destroy(process);
+    ctx.destroy(process)?;
     context::pop_destroyed(handle);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use handloom_driver::process::{note_fork, process, say};
+use handloom_driver::process::{at_exit, note_fork, process, say};
 use handloom_driver::{Code, Result};
 use handloom_driver::{checked, counted};
 
@@ -21,20 +21,19 @@ pub(crate) fn init(flags: u32) -> Result {
         unsafe { libc::pthread_atfork(None, None, Some(child)) };
     });
     let process = handloom_driver::init(&ProcessMemory)?;
-    if process.counts.is_some() || process.config.leaks {
-        static END: Once = Once::new();
-        END.call_once(|| {
-            // SAFETY: the handler may be called at any time after this, and stays: this library is never unloaded. A panic in it ends the process, as
-            // in any function of C.
-            if unsafe { libc::atexit(end) } != 0 {
-                say("there is no room to note what is to be done when the program ends: counts of its last launches may be missing, and leaks");
-            }
-        });
-    }
+    static END: Once = Once::new();
+    END.call_once(|| {
+        // SAFETY: the handler may be called at any time after this, and stays: this library is never unloaded. A panic in it ends the process, as
+        // in any function of C.
+        if unsafe { libc::atexit(end) } != 0 && (process.counts.is_some() || process.config.leaks) {
+            say("there is no room to note what is to be done when the program ends: counts of its last launches may be missing, and leaks");
+        }
+    });
     Ok(())
 }
 
 extern "C" fn end() {
+    at_exit();
     counted::at_exit();
     checked::at_exit();
 }

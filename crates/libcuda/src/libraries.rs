@@ -6,7 +6,7 @@ use handloom_driver::context::Ctx;
 use handloom_driver::image::{self, Loaded};
 use handloom_driver::jit::Options;
 use handloom_driver::module::{self, Func, Kernel, Library};
-use handloom_driver::process::Process;
+use handloom_driver::process::{Process, may_wait};
 use handloom_driver::{Code, Result, context, process};
 
 use crate::modules::{from_file, loaded};
@@ -67,6 +67,7 @@ fn kernel_of(handle: u64) -> Result<Arc<Kernel>> {
 
 pub(crate) fn unload(handle: u64) -> Result {
     let process = process()?;
+    may_wait()?;
     let library = process.libraries.remove(handle).ok_or(Code::INVALID_HANDLE)?;
     for (_, ctx) in process.contexts.all() {
         let _ = ctx.synchronize();

@@ -133,7 +133,7 @@ pub(crate) fn unregister(address: Addr) -> Result {
     }
     context::current()?;
     let process = process()?;
-    reach::settle(process);
+    reach::settle(process)?;
     process.memory.unregister(address.0)
 }
 

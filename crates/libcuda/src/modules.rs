@@ -3,7 +3,7 @@
 use handloom_driver::image::{self, Loaded, Refused, Text, fetch_all};
 use handloom_driver::jit::Options;
 use handloom_driver::module;
-use handloom_driver::process::Process;
+use handloom_driver::process::{Process, may_wait};
 use handloom_driver::{Code, Result, context, process};
 
 use crate::ptr::{Addr, In, Out, ProcessMemory};
@@ -85,6 +85,7 @@ pub(crate) fn unload(handle: u64) -> Result {
         // It goes with its library.
         return Err(Code::NOT_PERMITTED);
     }
+    may_wait()?;
     let module = process.modules.remove(handle).ok_or(Code::INVALID_HANDLE)?;
     if let Some(ctx) = process.contexts.get(module.ctx) {
         // Its variables must be there until launches that were given have ended, and copies too.

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::cu;
@@ -34,6 +35,8 @@ impl Binary {
             driver(unsafe {
                 cu::cuLibraryLoadData(&mut library, image, nothing(), nothing(), 0, nothing(), nothing(), 0)
             })?;
+            // Without room for it, the process waits for its work when it ends.
+            let _ = atexit(end);
             Ok(library)
         })
     }
@@ -112,6 +115,18 @@ struct Registered {
     variables: HashMap<usize, Arc<Variable>>,
 }
 
+/// The process ends. Each binary that is loaded has noted this after the program has noted what unregisters the binary, so it is known before.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" {
+    safe fn atexit(handler: extern "C" fn()) -> i32;
+}
+
+/// The library is never unloaded (it is linked so).
+extern "C" fn end() {
+    ENDS.store(true, Ordering::Relaxed);
+}
+
 static REGISTERED: RwLock<Option<Registered>> = RwLock::new(None);
 
 fn registered() -> RwLockReadGuard<'static, Option<Registered>> {
@@ -177,7 +192,10 @@ pub extern "C" fn __cudaUnregisterFatBinary(handle: *mut *mut c_void) {
         r.variables.retain(|_, v| !Arc::ptr_eq(&v.binary, &binary));
         Some(binary)
     });
-    if let Some(Ok(library)) = gone.as_ref().and_then(|binary| binary.library.get()) {
+    // Work may still use what is in it, which must not keep a process from its end.
+    if !ENDS.load(Ordering::Relaxed)
+        && let Some(Ok(library)) = gone.as_ref().and_then(|binary| binary.library.get())
+    {
         // Nobody is left who could be told.
         let _ = cu::cuLibraryUnload(*library);
     }

@@ -193,6 +193,22 @@ impl Shared {
         });
     }
 
+    /// Lets the host wait until places are passed.
+    ///
+    /// # Errors
+    /// Work has failed, or the thread may not wait.
+    pub(super) fn wait_for(&self, places: &[Place]) -> Result<(), StreamError> {
+        let _waits = HostWaits::begin();
+        let may = may_wait();
+        if may.is_ok() {
+            places.iter().for_each(Place::wait);
+        } else if !places.iter().all(Place::ask) {
+            return self.result().and(may);
+        }
+        self.waited(places);
+        self.result()
+    }
+
     /// A stream is gone. What it was given still has its place in the order of the default stream, and the host can wait for all work of the context.
     pub(super) fn left(&self, queue: &Arc<Queue<Work>>) {
         if !self.is_watched() {
@@ -298,10 +314,20 @@ impl Shared {
     }
 }
 
-/// Lets the host wait until places are passed.
-pub(super) fn wait_for(places: &[Place]) {
-    let _waits = HostWaits::begin();
-    places.iter().for_each(Place::wait);
+/// The process ends, and has waited long enough.
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+/// From now on no call waits for work: the process ends, and what has not ended until now may never do.
+pub fn give_up_waiting() {
+    GIVEN_UP.store(true, Ordering::SeqCst);
+}
+
+/// Whether the calling thread may wait for work. A function that work calls may not, since what it would wait for may come after that work.
+///
+/// # Errors
+/// It may not.
+pub fn may_wait() -> Result<(), StreamError> {
+    if queue::is_at_work() || GIVEN_UP.load(Ordering::SeqCst) { Err(StreamError::MayNotWait) } else { Ok(()) }
 }
 
 /// What a function returns, or an error of the text of its panic.
@@ -413,13 +439,26 @@ impl Context {
     /// Waits for all that its streams were given until now.
     ///
     /// # Errors
-    /// Work has failed.
+    /// Work has failed, or the thread [may not wait](may_wait).
     pub fn synchronize(&self) -> Result<(), StreamError> {
         // Their queues live until it is noted that they have been waited for.
         let _gone = std::mem::take(&mut *lock(&self.shared.gone));
         let ends = self.shared.ends();
-        wait_for(&ends);
-        self.shared.waited(&ends);
-        self.shared.result()
+        self.shared.wait_for(&ends)
+    }
+
+    /// Waits as [`synchronize`](Self::synchronize), but no longer than until then, and does nothing of it on the calling thread. Returns whether all is done.
+    pub fn is_done_by(&self, then: Instant) -> bool {
+        let _waits = HostWaits::begin();
+        let ends = self.shared.ends();
+        loop {
+            if ends.iter().all(Place::ask) {
+                return true;
+            }
+            if Instant::now() >= then {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 }

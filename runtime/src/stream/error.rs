@@ -22,6 +22,8 @@ pub enum StreamError {
     HostFunction(String),
     /// An event whose work has not ended.
     NotReady,
+    /// A wait for work that has not ended, by a function that a stream calls, or when the process ends and has waited in vain.
+    MayNotWait,
     /// An event that was not recorded, or that keeps no time.
     NoTime,
     /// An event of another context.
@@ -40,6 +42,7 @@ impl StreamError {
             StreamError::Memory(e) => e.kind(),
             StreamError::HostFunction(_) => ErrorKind::HostFunction,
             StreamError::NotReady => ErrorKind::NotReady,
+            StreamError::MayNotWait => ErrorKind::NotPermitted,
             StreamError::NoTime | StreamError::OtherContext => ErrorKind::InvalidHandle,
             StreamError::Silence => ErrorKind::Trap(TrapKind::Deadlock),
             StreamError::NoRoom(_) => ErrorKind::OutOfMemory,
@@ -60,6 +63,9 @@ impl fmt::Display for StreamError {
             StreamError::Memory(e) => e.fmt(f),
             StreamError::HostFunction(text) => write!(f, "a function of the host panicked: {text}"),
             StreamError::NotReady => f.write_str("the work before the event has not ended"),
+            StreamError::MayNotWait => {
+                f.write_str("a function that a stream calls, or a process that ends, may not wait for work")
+            }
             StreamError::NoTime => f.write_str("the event was not recorded, or keeps no time"),
             StreamError::OtherContext => f.write_str("the event belongs to another context"),
             StreamError::Silence => f.write_str("deadlock: nothing will ever change what the stream waits for"),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use super::context::{Place, Shared, wait_for};
+use super::context::{Place, Shared};
 use super::error::StreamError;
 use crate::lock::lock;
 use crate::run::asked;
@@ -57,13 +57,9 @@ impl Event {
     /// Waits for the work before the point where it was recorded.
     ///
     /// # Errors
-    /// Work of the context has failed.
+    /// Work of the context has failed, or the thread [may not wait](super::may_wait).
     pub fn synchronize(&self) -> Result<(), StreamError> {
-        if let Some(place) = self.place() {
-            wait_for(std::slice::from_ref(&place));
-            self.shared.waited(&[place]);
-        }
-        self.shared.result()
+        self.shared.wait_for(self.place().as_slice())
     }
 
     /// Milliseconds from another event to this one; less than 0 if that was later.

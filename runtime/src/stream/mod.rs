@@ -21,7 +21,7 @@ mod queue;
 #[expect(clippy::module_inception, reason = "it is what the folder is named after")]
 mod stream;
 
-pub use context::Context;
+pub use context::{Context, give_up_waiting, may_wait};
 pub use error::StreamError;
 pub use event::Event;
 pub use stream::{InParts, Mark, Pending, Stream};

@@ -177,6 +177,13 @@ impl<W: Job> Place<W> {
 thread_local! {
     /// How many waits of this thread are for what stands before what it helps with.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// How many queues' hands this thread has.
+    static HANDS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether the calling thread is in the middle of work of a queue: in a function of the program that the work calls.
+pub(super) fn is_at_work() -> bool {
+    HANDS.get() > 0
 }
 
 impl<W: Job> Queue<W> {
@@ -272,7 +279,9 @@ impl<W: Job> Queue<W> {
     fn work(&self, items: impl Iterator<Item = Item<W>>, mut hands: Hands<W>) -> Hands<W> {
         for Item { after, work } in items {
             after.iter().for_each(Place::wait);
+            HANDS.set(HANDS.get() + 1);
             hands(work);
+            HANDS.set(HANDS.get() - 1);
             self.passed.fetch_add(1, Ordering::SeqCst);
             if self.n_waiting.load(Ordering::SeqCst) > 0 {
                 // Who is about to sleep holds this until it does.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::context::{Place, Shared, Work, wait_for};
+use super::context::{Place, Shared, Work};
 use super::error::StreamError;
 use super::event::{Event, Recorded};
 use super::queue::Queue;
@@ -199,7 +199,7 @@ impl Stream {
         self.put(Work::Until(Box::new(test), quiet)).map(drop)
     }
 
-    /// Calls a function of the host; not if work has failed before. It must not wait for work of this context.
+    /// Calls a function of the host; not if work has failed before. It [may not wait](super::may_wait) for work.
     ///
     /// # Errors
     /// The context has failed.
@@ -290,12 +290,9 @@ impl Stream {
     /// Waits for all that it was given until now; the default stream also for what blocking streams were given.
     ///
     /// # Errors
-    /// Work of the context has failed.
+    /// Work of the context has failed, or the thread [may not wait](super::may_wait).
     pub fn synchronize(&self) -> Result<(), StreamError> {
-        let pending = self.shared.pending(&self.queue, self.order);
-        wait_for(&pending);
-        self.shared.waited(&pending);
-        self.shared.result()
+        self.shared.wait_for(&self.shared.pending(&self.queue, self.order))
     }
 }
 

@@ -439,6 +439,31 @@ fn wrong_addresses_and_panics_are_found_when_work_is_done() {
 }
 
 #[test]
+fn functions_of_the_host_do_not_wait_for_what_comes_after_them() {
+    let c = Context::new(&Bench::new().device);
+    let s = c.stream();
+    let event = c.event();
+    let (to, told) = mpsc::channel();
+    let (own, begun) = (c.clone(), Arc::new(AtomicBool::new(false)));
+    let is_given = Arc::clone(&begun);
+    s.host(move || {
+        while !is_given.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        to.send((own.synchronize(), own.stream().synchronize(), own.is_done_by(Instant::now()))).unwrap();
+    })
+    .unwrap();
+    s.record(&event).unwrap();
+    begun.store(true, Ordering::SeqCst);
+    let (all, nothing, is_done) = told.recv().unwrap();
+    assert_eq!(all.unwrap_err().kind(), ErrorKind::NotPermitted);
+    assert!(nothing.is_ok() && !is_done);
+    event.synchronize().unwrap();
+    synchronize(&c).unwrap();
+    assert!(c.is_done_by(Instant::now()));
+}
+
+#[test]
 fn launches_are_stopped_and_run_out_of_time_one_by_one() {
     let b = Bench::new();
     let flag = b.words(2);
