@@ -13,7 +13,7 @@ use crate::arguments::{read, write};
 use crate::cta::{Cta, Group};
 use crate::device_call;
 use crate::memory::Memory;
-use crate::printf;
+use crate::printf::{self, Format};
 
 impl<'m> Cta<'m> {
     /// Calls a built-in function in each lane.
@@ -147,7 +147,10 @@ impl<'m> Cta<'m> {
 /// The access that is not allowed.
 pub fn call(builtin: Builtin, mem: &mut dyn Memory, block: u64, word: u32, thread: u32) -> Result<Effect, Refused> {
     match builtin {
-        Builtin::Vprintf => vprintf(mem, block, word).map(|()| Effect::default()),
+        Builtin::Vprintf => {
+            let called = vprintf(mem, std::iter::once(((), block)), word);
+            called.map(|()| Effect::default()).map_err(|((), refused)| refused)
+        }
         Builtin::Malloc => malloc(mem, block, word).map(|fresh| Effect { fresh: Some(fresh), written: None }),
         Builtin::Free => free(mem, block, word).map(|()| Effect::default()),
         Builtin::Assertfail => Ok(Effect::default()),
@@ -171,33 +174,67 @@ fn read_assertion(mem: &mut dyn Memory, block: u64, word: u32) -> Result<String,
     Ok(format!("{}:{line}: {}: assertion `{}` failed", text(file), text(function), text(message)))
 }
 
-/// `vprintf(format, arguments)`: prints, and returns the number of arguments, or -1 without a format.
-fn vprintf(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
-    let wide = u64::from(word);
-    let format_at = read(mem, block, word)?;
-    let args_at = read(mem, block + wide, word)?;
-    let result = block + 2 * wide;
-    if format_at == 0 {
-        return write(mem, result, 4, u64::from(u32::MAX));
-    }
-    let format = read_string(mem, format_at)?;
-    let mut args = Vec::new();
-    for (_, at) in (0..printf::argument_bytes(&format)).zip(args_at..) {
-        args.extend(read(mem, at, 1)?.to_le_bytes().first());
-    }
-    let mut refused = None;
-    let printed = printf::print(&format, &args, &mut |addr| match read_string(mem, addr) {
-        Ok(text) => text,
-        Err(why) => {
-            refused = refused.take().or(Some(why));
-            Vec::new()
+/// Calls `vprintf(format, arguments)` in lanes one after the other, whose arguments lie at the second of each pair, and prints what they have to say at once.
+///
+/// # Errors
+/// The access that is not allowed, with its lane; those before it have printed.
+pub fn vprintf<L>(mem: &mut dyn Memory, lanes: impl Iterator<Item = (L, u64)>, word: u32) -> Result<(), (L, Refused)> {
+    let mut printing = Printing::default();
+    let mut called = Ok(());
+    for (lane, block) in lanes {
+        called = printing.call(mem, block, word).map_err(|refused| (lane, refused));
+        if called.is_err() {
+            break;
         }
-    });
-    if let Some(refused) = refused {
-        return Err(refused);
     }
-    mem.output(&printed.text);
-    write(mem, result, 4, u64::from(printed.arguments))
+    mem.output(&printing.text);
+    called
+}
+
+/// What lanes that print have in common.
+#[derive(Default)]
+struct Printing {
+    /// The format of the lane before, and its address: mostly that of all lanes.
+    format: Option<(u64, Format)>,
+    /// The arguments of a lane.
+    args: Vec<u8>,
+    /// What is to be printed.
+    text: Vec<u8>,
+}
+
+impl Printing {
+    /// Formats, and leaves the number of arguments as the result, or -1 without a format.
+    fn call(&mut self, mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
+        let wide = u64::from(word);
+        let format_at = read(mem, block, word)?;
+        let args_at = read(mem, block + wide, word)?;
+        let result = block + 2 * wide;
+        if format_at == 0 {
+            return write(mem, result, 4, u64::from(u32::MAX));
+        }
+        let format = match self.format.take().filter(|(at, _)| *at == format_at) {
+            Some((_, format)) => format,
+            None => Format::new(read_string(mem, format_at)?),
+        };
+        self.args.clear();
+        read_bytes(mem, args_at, format.argument_bytes(), &mut self.args)?;
+        let mut refused = None;
+        let mut strings = |addr| match read_string(mem, addr) {
+            Ok(text) => text,
+            Err(why) => {
+                refused = refused.take().or(Some(why));
+                Vec::new()
+            }
+        };
+        let before = self.text.len();
+        let arguments = format.print(&self.args, &mut strings, &mut self.text);
+        self.format = Some((format_at, format));
+        if let Some(refused) = refused {
+            self.text.truncate(before);
+            return Err(refused);
+        }
+        write(mem, result, 4, u64::from(arguments))
+    }
 }
 
 /// `malloc(size)`.
@@ -217,16 +254,43 @@ fn free(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
     mem.release(addr).map_err(|why| Refused { kind: why.into(), addr, bytes: 0, access: AccessKind::Write })
 }
 
+/// Bytes from an address on, put behind others.
+fn read_bytes(mem: &mut dyn Memory, addr: u64, n: usize, to: &mut Vec<u8>) -> Result<(), Refused> {
+    let may_all = u32::try_from(n).is_ok_and(|n| mem.check(addr, n, false).is_ok());
+    let (mut at, mut left) = (addr, n);
+    while left > 0 {
+        let bytes = match left {
+            8.. if may_all => 8,
+            4.. if may_all => 4,
+            _ => 1,
+        };
+        // Where not all of it may be read, the first byte that may not is named.
+        let word = if may_all { mem.read(at, bytes) } else { read(mem, at, bytes)? };
+        to.extend_from_slice(&word.to_le_bytes()[..bytes as usize]);
+        at += u64::from(bytes);
+        left -= bytes as usize;
+    }
+    Ok(())
+}
+
 /// The bytes up to a NUL, without it.
 fn read_string(mem: &mut dyn Memory, addr: u64) -> Result<Vec<u8>, Refused> {
     let mut text = Vec::new();
-    for at in addr.. {
-        match read(mem, at, 1)?.to_le_bytes() {
-            [0, ..] => break,
-            [byte, ..] => text.push(byte),
+    let mut at = addr;
+    loop {
+        // Eight at once, if all of them may be read.
+        let bytes = if at.is_multiple_of(8) && mem.check(at, 8, false).is_ok() { 8 } else { 1 };
+        let word = read(mem, at, bytes)?.to_le_bytes();
+        let word = &word[..bytes as usize];
+        match word.iter().position(|b| *b == 0) {
+            Some(end) => {
+                text.extend_from_slice(&word[..end]);
+                return Ok(text);
+            }
+            None => text.extend_from_slice(word),
         }
+        at += u64::from(bytes);
     }
-    Ok(text)
 }
 
 /// The string whose address is stored at `at`; empty for a null pointer.

@@ -1,7 +1,7 @@
 //! The functions that programs find on the device, by the interpreter's definitions.
 
 use handloom_diag::Span;
-use handloom_interp::builtin::{Refused, assert_text, call};
+use handloom_interp::builtin::{Refused, assert_text, call, vprintf};
 use handloom_ir::simt::Builtin;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::StateSpace;
@@ -22,6 +22,16 @@ pub(super) fn builtin(c: &mut Call<'_>) -> u64 {
         return 0;
     }
     c.touched();
+    if which == Builtin::Vprintf {
+        let blocks = lanes(c.mask).map(|lane| (lane, c.ctx.read(block, lane)));
+        return match vprintf(&mut c.host.memory, blocks, word) {
+            Ok(()) => 1,
+            Err((lane, refused)) => {
+                refuse(c, span, lane, &refused);
+                0
+            }
+        };
+    }
     for lane in lanes(c.mask) {
         let at = c.ctx.read(block, lane);
         let thread = CtaHost::thread(&c.ctx.header(), lane);

@@ -1,5 +1,9 @@
 //! Text of floating-point numbers, as C writes them.
 
+use std::io::Write;
+
+use super::digits::{Digits, scaled};
+
 /// How a number is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
@@ -13,68 +17,131 @@ pub(super) enum Style {
     Hex,
 }
 
-/// Text of a number without its sign, in lower case. `hash` is the flag `#`: always a point, and `%g` keeps its zeros.
-pub(super) fn text(value: f64, style: Style, precision: Option<usize>, hash: bool) -> String {
+/// Writes a number without its sign, in lower case. `hash` is the flag `#`: always a point, and `%g` keeps its zeros.
+pub(super) fn write(value: f64, style: Style, precision: Option<usize>, hash: bool, to: &mut Vec<u8>) {
     if value.is_nan() {
-        return "nan".into();
+        return to.extend_from_slice(b"nan");
     }
     if value.is_infinite() {
-        return "inf".into();
+        return to.extend_from_slice(b"inf");
     }
     match style {
-        Style::Fixed => fixed(value, precision.unwrap_or(6), hash),
-        Style::Exponent => exponent(value, precision.unwrap_or(6), hash),
-        Style::General => general(value, precision.unwrap_or(6).max(1), hash),
-        Style::Hex => hex(value, precision, hash),
+        Style::Fixed => fixed(value, precision.unwrap_or(6), hash, to),
+        Style::Exponent => exponent(value, precision.unwrap_or(6), hash, to),
+        Style::General => general(value, precision.unwrap_or(6).max(1), hash, to),
+        Style::Hex => to.extend_from_slice(hex(value, precision, hash).as_bytes()),
     }
 }
 
-fn fixed(value: f64, precision: usize, hash: bool) -> String {
-    let point = if hash && precision == 0 { "." } else { "" };
-    format!("{value:.precision$}{point}")
-}
-
-/// Mantissa text and decimal exponent, with `precision` digits after the point, correctly rounded.
-fn scientific(value: f64, precision: usize) -> (String, i32) {
-    let text = format!("{value:.precision$e}");
-    match text.split_once('e') {
-        Some((mantissa, exponent)) => (mantissa.to_owned(), exponent.parse().unwrap_or(0)),
-        None => (text, 0),
+fn fixed(value: f64, precision: usize, hash: bool, to: &mut Vec<u8>) {
+    match i32::try_from(precision).ok().and_then(|power| scaled(value, power)) {
+        Some(number) => {
+            let digits = Digits::new(number, 10);
+            let digits = digits.as_bytes();
+            to.extend(std::iter::repeat_n(b'0', (precision + 1).saturating_sub(digits.len())));
+            to.extend_from_slice(digits);
+            if precision > 0 {
+                to.insert(to.len() - precision, b'.');
+            }
+        }
+        // Nothing fails that is written to memory.
+        None => drop(write!(to, "{value:.precision$}")),
+    }
+    if hash && precision == 0 {
+        to.push(b'.');
     }
 }
 
-fn exponent(value: f64, precision: usize, hash: bool) -> String {
-    let (mantissa, exponent) = scientific(value, precision);
-    let point = if hash && precision == 0 { "." } else { "" };
-    format!("{mantissa}{point}{}", exponent_text(exponent))
+/// Writes so many significant digits, correctly rounded, without a point. Returns the exponent of ten of the first.
+fn significant(value: f64, n: usize, to: &mut Vec<u8>) -> i32 {
+    if let Some((number, exponent)) = significant_of_few(value, n) {
+        let digits = Digits::new(number, 10);
+        to.extend(std::iter::repeat_n(b'0', n.saturating_sub(digits.as_bytes().len())));
+        to.extend_from_slice(digits.as_bytes());
+        return exponent;
+    }
+    let text = format!("{value:.*e}", n - 1);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    to.extend(mantissa.bytes().filter(|b| *b != b'.'));
+    exponent.parse().unwrap_or(0)
+}
+
+/// The same as a number, for numbers that are neither very large nor very small.
+fn significant_of_few(value: f64, n: usize) -> Option<(u64, i32)> {
+    if value == 0.0 {
+        return Some((0, 0));
+    }
+    let power = i32::try_from(n).ok().filter(|n| *n <= 17)? - 1;
+    let least = 10_u64.pow(power.unsigned_abs());
+    // The logarithm is rounded, and may be off by one.
+    let mut exponent = value.log10().floor() as i32;
+    let mut number = scaled(value, power - exponent)?;
+    if number >= 10 * least {
+        exponent += 1;
+        number = scaled(value, power - exponent)?;
+    } else if number <= least {
+        // That many digits may have been rounded up to one more.
+        let finer = scaled(value, power - exponent + 1)?;
+        if finer < 10 * least {
+            (exponent, number) = (exponent - 1, finer);
+        }
+    }
+    Some((number, exponent))
+}
+
+fn exponent(value: f64, precision: usize, hash: bool, to: &mut Vec<u8>) {
+    let start = to.len();
+    let exponent = significant(value, precision + 1, to);
+    if hash || precision > 0 {
+        to.insert(start + 1, b'.');
+    }
+    exponent_text(exponent, to);
 }
 
 /// `e+05`: a sign and at least two digits.
-fn exponent_text(exponent: i32) -> String {
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("e{sign}{:02}", exponent.unsigned_abs())
+fn exponent_text(exponent: i32, to: &mut Vec<u8>) {
+    to.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+    let digits = Digits::new(exponent.unsigned_abs().into(), 10);
+    if digits.as_bytes().len() < 2 {
+        to.push(b'0');
+    }
+    to.extend_from_slice(digits.as_bytes());
 }
 
-/// `%g` with `digits` significant digits.
-fn general(value: f64, digits: usize, hash: bool) -> String {
-    let (mantissa, exponent) = scientific(value, digits - 1);
-    // As many digits after the point as are left of the significant ones; C takes `%e` outside -4 .. digits.
-    let places = if exponent < -4 { None } else { i64::try_from(digits).ok().map(|d| d - 1 - i64::from(exponent)) };
-    match places.and_then(|p| usize::try_from(p).ok()) {
-        Some(places) => trim(fixed(value, places, hash), hash),
-        None => {
-            let point = if hash && digits == 1 { "." } else { "" };
-            format!("{}{}", trim(format!("{mantissa}{point}"), hash), exponent_text(exponent))
+/// `%g` with `n` significant digits.
+fn general(value: f64, n: usize, hash: bool, to: &mut Vec<u8>) {
+    let start = to.len();
+    let exponent = significant(value, n, to);
+    // Digits before the point; C takes `%e` outside of -4 .. n.
+    let before = usize::try_from(exponent).map(|e| e + 1);
+    match before {
+        Ok(before) if before <= n => {
+            to.insert(start + before, b'.');
+            trim(hash, to);
+        }
+        Err(_) if exponent >= -4 => {
+            to.splice(start..start, b"0.000".iter().copied().take(1 + exponent.unsigned_abs() as usize));
+            trim(hash, to);
+        }
+        Ok(_) | Err(_) => {
+            to.insert(start + 1, b'.');
+            trim(hash, to);
+            exponent_text(exponent, to);
         }
     }
 }
 
-/// Without the zeros at the end of the fraction, unless they are asked for.
-fn trim(text: String, keep: bool) -> String {
-    if keep || !text.contains('.') {
-        return text;
+/// Leaves the zeros at the end of a fraction out, and a point without a fraction, unless they are asked for.
+fn trim(keep: bool, text: &mut Vec<u8>) {
+    if keep {
+        return;
     }
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    while text.last() == Some(&b'0') {
+        text.pop();
+    }
+    if text.last() == Some(&b'.') {
+        text.pop();
+    }
 }
 
 fn hex(value: f64, precision: Option<usize>, hash: bool) -> String {
@@ -108,4 +175,57 @@ fn hex(value: f64, precision: Option<usize>, hash: bool) -> String {
     let point = if digits > 0 || hash { "." } else { "" };
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("0x{}{point}{}p{sign}{}", mantissa >> 52, &fraction[..digits], exponent.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: f64, style: Style, precision: usize) -> String {
+        let mut to = Vec::new();
+        write(value, style, Some(precision), false, &mut to);
+        String::from_utf8_lossy(&to).into_owned()
+    }
+
+    /// The digits are those of the standard library, which takes longer for them: of numbers of all sizes, of short fractions, whose halves are exact, and of powers of ten
+    /// and what lies beside them.
+    #[test]
+    fn digits_are_rounded_correctly() {
+        let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+        let mut next = || {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed
+        };
+        let mut values = vec![0.0, f64::MAX, f64::MIN_POSITIVE, 5e-324];
+        for power in -30..30 {
+            let ten: f64 = format!("1e{power}").parse().expect("a number");
+            values.extend([
+                ten.next_down(),
+                ten,
+                ten.next_up(),
+                9.999_999_4 * ten,
+                9.999_999_5 * ten,
+                9.999_999_6 * ten,
+            ]);
+        }
+        for _ in 0..4000 {
+            let bits = next();
+            let short = (bits % 100_000) as f64 / f64::from(1_u32 << (bits >> 32 & 15));
+            let near = f64::from_bits(bits >> 12 | (1023 - 40 + (bits & 127)) << 52);
+            values.extend([f64::from_bits(bits >> 1), short, near]);
+        }
+        for value in values.into_iter().filter(|v| v.is_finite()) {
+            for precision in [0, 1, 2, 6, 9, 15, 17, 20] {
+                assert_eq!(text(value, Style::Fixed, precision), format!("{value:.precision$}"));
+                let want = format!("{value:.precision$e}");
+                let (mantissa, exponent) = want.split_once('e').expect("an exponent");
+                let exponent: i32 = exponent.parse().expect("a number");
+                let sign = if exponent < 0 { '-' } else { '+' };
+                let want = format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs());
+                assert_eq!(text(value, Style::Exponent, precision), want);
+            }
+        }
+    }
 }

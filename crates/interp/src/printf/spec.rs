@@ -1,11 +1,13 @@
 //! The conversions of a format string.
 
+use std::ops::Range;
+
 use super::float::Style;
 
 /// A part of a format.
-pub(super) enum Piece<'a> {
-    /// Printed as it is.
-    Text(&'a [u8]),
+pub(super) enum Piece {
+    /// Printed as it is: a part of the format.
+    Text(Range<usize>),
     /// A conversion.
     Spec(Spec),
 }
@@ -43,6 +45,11 @@ pub(super) enum Length {
 }
 
 impl Length {
+    /// Bytes of an integer of this length as an argument.
+    pub(super) fn bytes(self) -> usize {
+        if self.bits() == 64 { 8 } else { 4 }
+    }
+
     /// Bits of an integer of this length.
     pub(super) fn bits(self) -> u32 {
         match self {
@@ -81,30 +88,47 @@ pub(super) struct Spec {
     pub(super) conversion: Conversion,
 }
 
+impl Spec {
+    /// Bytes of each of its arguments, in their order.
+    pub(super) fn arguments(&self) -> impl Iterator<Item = usize> {
+        let int = |width| matches!(width, Some(Width::Argument)).then_some(4);
+        let value = match self.conversion {
+            Conversion::Signed | Conversion::Unsigned | Conversion::Octal | Conversion::Hex { .. } => {
+                self.length.bytes()
+            }
+            Conversion::Char => 4,
+            Conversion::String | Conversion::Pointer | Conversion::Float(..) => 8,
+        };
+        [int(Some(self.width)), int(self.precision), Some(value)].into_iter().flatten()
+    }
+}
+
 /// Splits a format into its parts; it ends at a NUL.
-pub(super) fn parse(format: &[u8]) -> Vec<Piece<'_>> {
+pub(super) fn parse(format: &[u8]) -> Vec<Piece> {
     let end = format.iter().position(|b| *b == 0).unwrap_or(format.len());
-    let mut rest = &format[..end];
+    let format = &format[..end];
+    let mut at = 0;
     let mut pieces = Vec::new();
-    while !rest.is_empty() {
+    while at < end {
+        let rest = &format[at..];
         let text = rest.iter().position(|b| *b == b'%').unwrap_or(rest.len());
         if text > 0 {
-            pieces.push(Piece::Text(&rest[..text]));
-            rest = &rest[text..];
+            pieces.push(Piece::Text(at..at + text));
+            at += text;
         } else if rest.starts_with(b"%%") {
-            pieces.push(Piece::Text(b"%"));
-            rest = &rest[2..];
+            pieces.push(Piece::Text(at..at + 1));
+            at += 2;
         } else {
             let mut reader = Reader { bytes: rest, at: 1 };
             match reader.spec() {
                 Some(spec) => {
                     pieces.push(Piece::Spec(spec));
-                    rest = &rest[reader.at..];
+                    at += reader.at;
                 }
                 None => {
                     // Choice: what is no conversion is undefined in C; we print it.
-                    pieces.push(Piece::Text(&rest[..1]));
-                    rest = &rest[1..];
+                    pieces.push(Piece::Text(at..at + 1));
+                    at += 1;
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! `printf` against texts recorded from a C library, and the calls of `vprintf`, `malloc`, `free` and `__assertfail`.
 
 use crate::common::*;
+use handloom_interp::builtin::vprintf;
 use handloom_interp::printf::{argument_bytes, format_printf, print};
 use handloom_interp::{Cta, Status};
 use handloom_ir::simt::*;
@@ -110,6 +111,37 @@ fn vprintf_prints_for_each_lane_in_order() {
     assert_eq!(cta.run(&mut mem, u64::MAX), Status::Done);
     assert_eq!(String::from_utf8_lossy(&mem.printed), "x=7 s=abc\n".repeat(3));
     assert_eq!(mem.words(OUT, 3), [2, 2, 2]);
+}
+
+#[test]
+fn lanes_that_print_together_print_what_each_of_them_would() {
+    let mut mem = memory(&env([1, 1, 1]));
+    mem.put(FORMAT, b"a longer text, then %d and %s|\0");
+    mem.put(FORMAT + 0x80, b"%c\0");
+    // Not at a multiple of eight bytes.
+    mem.put(TEXT + 3, b"some more text\0");
+    mem.put(ARGS, &65_u32.to_le_bytes());
+    mem.put(ARGS + 8, &(TEXT + 3).to_le_bytes());
+    mem.put(ARGS + 16, &66_u32.to_le_bytes());
+    mem.put(ARGS + 24, &0x5000_u64.to_le_bytes());
+    // Where each lane's format and arguments lie; the last but one has a text that is not in memory.
+    let blocks = OUT + 0x1300;
+    let lanes = [(FORMAT, ARGS), (FORMAT, ARGS), (0, ARGS), (FORMAT + 0x80, ARGS), (FORMAT, ARGS + 16), (FORMAT, ARGS)];
+    let places = (0..).map(|i| blocks + 32 * i).take(lanes.len());
+    for (at, (format, args)) in places.clone().zip(lanes) {
+        mem.put(at, &format.to_le_bytes());
+        mem.put(at + 8, &args.to_le_bytes());
+    }
+    let (lane, refused) = vprintf(&mut mem, places.clone().enumerate(), 8).unwrap_err();
+    assert_eq!((lane, refused.addr, refused.bytes), (4, 0x5000, 1));
+    let line = "a longer text, then 65 and some more text|";
+    assert_eq!(String::from_utf8_lossy(&mem.printed), format!("{line}{line}A"));
+    let results: Vec<u32> = places.map(|at| mem.words(at + 16, 1)[0]).collect();
+    assert_eq!(results, [2, 2, u32::MAX, 1, 0, 0]);
+    // Arguments that end with the memory: the first byte that is not there is named.
+    mem.put(blocks + 8, &(OUT - 4).to_le_bytes());
+    let (_, refused) = vprintf(&mut mem, std::iter::once((0, blocks)), 8).unwrap_err();
+    assert_eq!((refused.addr, refused.bytes), (OUT - 4, 1));
 }
 
 #[test]
