@@ -303,9 +303,13 @@ fn a_library_that_is_closed() {
 /// A program ends however much is under way, and whoever ends it.
 #[test]
 fn a_program_that_ends_with_work_under_way() {
-    let ways =
-        ["function", "function handler", "callback", "quick", "lasting", "kernel", "kernel handler", "thread", "waits"];
-    for how in ways {
+    // A signal comes at any time.
+    let ways = [
+        ["function", "function handler", "callback", "quick", "lasting"],
+        ["kernel", "kernel handler", "thread", "waits", "signal"],
+        ["signal"; 5],
+    ];
+    for how in ways.into_iter().flatten() {
         let output = program_on(
             "libcudart.so.13",
             "ending",

@@ -2,6 +2,7 @@
 #include "driver.h"
 #include "fat_binary.h"
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 void __cudaUnregisterFatBinary(void **handle);
@@ -59,6 +60,9 @@ static void *thread_ends(void *data) {
     return 0;
 }
 
+// Undefined in C, and what programs do that somebody interrupts.
+static void interrupted(int signal) { exit(7); }
+
 static void lasts(void *data) { sleep(1000); }
 
 static void waits(void *data) {
@@ -91,6 +95,13 @@ int main(int argc, char **argv) {
     } else if (!strcmp(how, "callback")) {
         OK(cuStreamAddCallback(stream, calls_back, 0, 0));
         launch_endless();
+    } else if (!strcmp(how, "signal")) {
+        signal(SIGALRM, interrupted);
+        ualarm(20000, 0);
+        for (int i = 0;; i++) {
+            OK(cuMemsetD32Async(memory, 0, 1, stream));
+            if (i % 8 == 0) OK(cuStreamSynchronize(stream));
+        }
     } else if (!strcmp(how, "lasting")) {
         OK(cuLaunchHostFunc(stream, lasts, 0));
         return 7;

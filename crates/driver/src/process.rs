@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, Once, OnceLock, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use handloom_runtime::{Check, CodeCache, Store, Trace};
@@ -154,16 +155,57 @@ pub fn may_wait() -> Result {
 const LAST_WAIT: Duration = Duration::from_secs(1);
 const LAST_WAIT_OF_CHECKS: Duration = Duration::from_secs(30);
 
+/// How far the end of the process is.
+enum End {
+    /// Nobody ends it.
+    Far,
+    /// It ends, and waits until then.
+    Waits(Instant),
+    /// Whether all work was done.
+    Waited(bool),
+}
+
+static END: (Mutex<End>, Condvar) = (Mutex::new(End::Far), Condvar::new());
+
+/// Makes the thread that waits for work when the process ends. A signal may have found the one that ends it in the middle of a call, whose locks it has, or of
+/// an allocation, so that it can neither wait nor make a thread by then. Without the thread, nobody waits.
+pub fn prepare_end() {
+    const STACK: usize = 1 << 18;
+    let wait = || {
+        let (end, changed) = &END;
+        let mut is = end.lock().unwrap_or_else(PoisonError::into_inner);
+        let then = loop {
+            match *is {
+                End::Waits(then) => break then,
+                End::Far | End::Waited(_) => is = changed.wait(is).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        drop(is);
+        let is_done = process().is_ok_and(|process| process.contexts.all().iter().all(|(_, ctx)| ctx.is_done_by(then)));
+        *end.lock().unwrap_or_else(PoisonError::into_inner) = End::Waited(is_done);
+        changed.notify_all();
+    };
+    let _ = thread::Builder::new().name("handloom-end".into()).stack_size(STACK).spawn(wait);
+}
+
 /// The process ends. What is under way has a short while, so that what kernels print and checks find is still told; no call waits for what is not done
 /// then. If a function that a stream calls ended the process, its work is never done.
 pub fn at_exit() {
     let Ok(process) = process() else { return };
-    let then = Instant::now() + if process.config.check.is_some() { LAST_WAIT_OF_CHECKS } else { LAST_WAIT };
-    let contexts = process.contexts.all();
-    let is_done = may_wait().is_ok() && contexts.iter().all(|(_, ctx)| ctx.is_done_by(then));
-    if !is_done {
+    let limit = if process.config.check.is_some() { LAST_WAIT_OF_CHECKS } else { LAST_WAIT };
+    if may_wait().is_err() || !is_done_within(limit) {
         handloom_runtime::give_up_waiting();
     }
+}
+
+/// Lets the other thread wait for all work. It makes nothing and takes no lock that is held while anything else is done.
+fn is_done_within(limit: Duration) -> bool {
+    let (end, changed) = &END;
+    let mut is = end.lock().unwrap_or_else(PoisonError::into_inner);
+    *is = End::Waits(Instant::now() + limit);
+    changed.notify_all();
+    let waited = changed.wait_timeout_while(is, limit, |is| !matches!(is, End::Waited(_)));
+    matches!(*waited.unwrap_or_else(PoisonError::into_inner).0, End::Waited(true))
 }
 
 impl Process {

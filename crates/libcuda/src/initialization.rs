@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use handloom_driver::process::{at_exit, note_fork, process, say};
+use handloom_driver::process::{at_exit, note_fork, prepare_end, process, say};
 use handloom_driver::{Code, Result};
 use handloom_driver::{checked, counted};
 
@@ -23,6 +23,7 @@ pub(crate) fn init(flags: u32) -> Result {
     let process = handloom_driver::init(&ProcessMemory)?;
     static END: Once = Once::new();
     END.call_once(|| {
+        prepare_end();
         // SAFETY: the handler may be called at any time after this, and stays: this library is never unloaded. A panic in it ends the process, as
         // in any function of C.
         if unsafe { libc::atexit(end) } != 0 && (process.counts.is_some() || process.config.leaks) {

@@ -186,16 +186,17 @@ pub extern "C" fn __cudaRegisterFatBinaryEnd(_handle: *mut *mut c_void) {}
 /// `__cudaUnregisterFatBinary` of the runtime API: at the end of the program, or when a library is closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cudaUnregisterFatBinary(handle: *mut *mut c_void) {
+    // Work may still use what is in it, which must not keep a process from its end; nor must a lock that the thread has which a signal interrupted.
+    if ENDS.load(Ordering::Relaxed) {
+        return;
+    }
     let gone = change(|r| {
         let binary = r.binaries.remove(&handle.addr())?;
         r.functions.retain(|_, f| !Arc::ptr_eq(&f.binary, &binary));
         r.variables.retain(|_, v| !Arc::ptr_eq(&v.binary, &binary));
         Some(binary)
     });
-    // Work may still use what is in it, which must not keep a process from its end.
-    if !ENDS.load(Ordering::Relaxed)
-        && let Some(Ok(library)) = gone.as_ref().and_then(|binary| binary.library.get())
-    {
+    if let Some(Ok(library)) = gone.as_ref().and_then(|binary| binary.library.get()) {
         // Nobody is left who could be told.
         let _ = cu::cuLibraryUnload(*library);
     }
