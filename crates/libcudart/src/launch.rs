@@ -34,13 +34,18 @@ thread_local! {
 
 impl Pushed {
     fn push(&mut self, configuration: Configuration) {
-        self.before.extend(self.last.replace(configuration));
+        if let Some(before) = self.last.replace(configuration) {
+            self.before.push(before);
+        }
     }
 
     fn pop(&mut self) -> Option<Configuration> {
-        let popped = std::mem::replace(&mut self.last, self.before.pop());
-        if self.before.is_empty() {
-            self.before = Vec::new();
+        let popped = self.last.take();
+        if self.before.capacity() > 0 {
+            self.last = self.before.pop();
+            if self.before.is_empty() {
+                self.before = Vec::new();
+            }
         }
         popped
     }

@@ -277,11 +277,10 @@ impl<W: Job> Queue<W> {
 
     /// Does work with the queue's hands, and returns them.
     fn work(&self, items: impl Iterator<Item = Item<W>>, mut hands: Hands<W>) -> Hands<W> {
+        HANDS.set(HANDS.get() + 1);
         for Item { after, work } in items {
             after.iter().for_each(Place::wait);
-            HANDS.set(HANDS.get() + 1);
             hands(work);
-            HANDS.set(HANDS.get() - 1);
             self.passed.fetch_add(1, Ordering::SeqCst);
             if self.n_waiting.load(Ordering::SeqCst) > 0 {
                 // Who is about to sleep holds this until it does.
@@ -289,6 +288,7 @@ impl<W: Job> Queue<W> {
                 self.went.notify_all();
             }
         }
+        HANDS.set(HANDS.get() - 1);
         hands
     }
 
