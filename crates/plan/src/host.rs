@@ -233,6 +233,14 @@ pub struct Host {
     pub calls: CallConvention,
     /// What it has. Ask [`has`](Host::has), which knows the cap of `vectors`.
     pub features: Features,
+    /// Bytes of its last cache, as far as one thread finds its data there; 0 if nobody knows.
+    pub last_cache: u64,
+}
+
+/// Bytes of this machine's last cache, as Linux tells.
+fn last_cache() -> Option<u64> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index3/size").ok()?;
+    text.trim().strip_suffix('K')?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 impl Host {
@@ -245,7 +253,7 @@ impl Host {
         } else {
             Architecture::Other
         };
-        let host = Host::new(architecture, detect());
+        let host = Host { last_cache: last_cache().unwrap_or(0), ..Host::new(architecture, detect()) };
         Vectors::named().ok().flatten().map_or(host, |most| host.capped(most))
     }
 
@@ -264,7 +272,8 @@ impl Host {
         } else {
             Vectors::V128
         };
-        Host { architecture, vectors, order: architecture.order(), calls: architecture.calls(), features }
+        let (order, calls) = (architecture.order(), architecture.calls());
+        Host { architecture, vectors, order, calls, features, last_cache: 0 }
     }
 
     /// Whether it has a feature, and may use vectors as wide as those that the feature comes with.

@@ -22,6 +22,7 @@ mod code;
 mod common;
 mod constants;
 mod exits;
+mod far;
 mod places;
 pub(crate) mod way;
 

@@ -4,6 +4,7 @@ mod cache;
 mod checks;
 mod compiling;
 mod errors;
+mod far;
 mod faults;
 mod launch;
 mod lockstep;

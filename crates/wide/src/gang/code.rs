@@ -8,6 +8,7 @@ use handloom_plan::abi::{CtaCtx, WarpCtx};
 use handloom_plan::access::{AccessClass, Kind};
 use iced_x86::{Code, Register};
 
+use super::far::Far;
 use super::way::{End, Exit, Gang};
 use super::{GangAccess, Team};
 use crate::access::{Access, Folded, Form, Held, Joints, Limits};
@@ -92,14 +93,15 @@ impl Emit<'_> {
         self.keep_constants(gang);
         self.alone.clone_from(&gang.alone);
         self.at_hand_words.clear();
+        let far = self.far_of_gang(gang);
         if gang.by_warp {
             for m in 0..gang.warps {
                 // What is the same in all warps was read for the first one.
                 self.alike.retain(|r| gang.common.has(r.idx()));
-                self.insts_of_gang(gang, m..m + 1)?;
+                self.insts_of_gang(gang, m..m + 1, far.as_ref())?;
             }
         } else {
-            self.insts_of_gang(gang, 0..gang.warps)?;
+            self.insts_of_gang(gang, 0..gang.warps, far.as_ref())?;
         }
         self.go_to_member(0);
         self.kept.clear();
@@ -154,7 +156,12 @@ impl Emit<'_> {
     }
 
     /// The instructions of a way for some of its warps, each for all of these. What is the same in all warps is done for the first warp.
-    fn insts_of_gang(&mut self, gang: &Gang, members: std::ops::Range<usize>) -> Result<(), Refusal> {
+    fn insts_of_gang(
+        &mut self,
+        gang: &Gang,
+        members: std::ops::Range<usize>,
+        far: Option<&Far>,
+    ) -> Result<(), Refusal> {
         for m in members.clone() {
             self.go_to_member(m);
             gang.entered.iter().for_each(|(r, _)| self.move_register(*r, Way::In));
@@ -201,6 +208,7 @@ impl Emit<'_> {
                         if is_access && accesses[k].is_none() && self.fixed_of_gang(inst).is_none() {
                             accesses[k] = self.access_of_gang(inst);
                         }
+                        far.iter().for_each(|far| self.fetch_far(far));
                         self.in_gang(gang, inst, accesses[k].as_ref())?;
                         self.going = None;
                         self.a.end_instruction(live);
