@@ -199,13 +199,13 @@ impl Reason {
     }
 }
 
-/// What the word of a granule of the heap says of the small allocation that lies there, which kernels may read and write. 0: there is none.
+/// What the word of a granule of the heap says of the allocation that lies there, which kernels may read and write. 0: there is none, or a large one.
 ///
-/// From the lowest bit on: the size in [`SIZE_BITS`](Self::SIZE_BITS), the kind, and the base without its [`BITS`](Self::BITS) lowest bits.
+/// From the lowest bit on: the size in [`SIZE_BITS`](Self::SIZE_BITS), the kind, and the start without its [`BITS`](Self::BITS) lowest bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Granule {
-    /// Where the allocation begins: at a granule.
-    pub base: u64,
+    /// Where the allocation begins, from the start of the heap on: at a granule.
+    pub start: u64,
     /// Bytes of it.
     pub size: u64,
     /// What it is, for the runtime.
@@ -216,21 +216,21 @@ impl Granule {
     /// Bytes of a granule, as a power of two.
     pub const BITS: u32 = 9;
     /// Bits of the size.
-    pub const SIZE_BITS: u32 = 21;
-    /// Bits before those of the base.
-    pub const BASE_AT: u32 = 25;
+    pub const SIZE_BITS: u32 = 31;
+    /// Bits before those of the start.
+    pub const START_AT: u32 = 35;
     /// Bytes of the longest allocation that a word can tell.
     pub const MOST: u64 = (1 << Self::SIZE_BITS) - 1;
 
     /// The word.
     pub fn word(self) -> u64 {
-        self.base >> Self::BITS << Self::BASE_AT | u64::from(self.kind) << Self::SIZE_BITS | self.size
+        self.start >> Self::BITS << Self::START_AT | u64::from(self.kind) << Self::SIZE_BITS | self.size
     }
 
     /// What a word says.
     pub fn of(word: u64) -> Granule {
-        let kind = (word >> Self::SIZE_BITS) as u32 & ((1 << (Self::BASE_AT - Self::SIZE_BITS)) - 1);
-        Granule { base: word >> Self::BASE_AT << Self::BITS, size: word & Self::MOST, kind }
+        let kind = (word >> Self::SIZE_BITS) as u32 & ((1 << (Self::START_AT - Self::SIZE_BITS)) - 1);
+        Granule { start: word >> Self::START_AT << Self::BITS, size: word & Self::MOST, kind }
     }
 }
 

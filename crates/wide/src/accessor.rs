@@ -116,7 +116,7 @@ impl Emit<'_> {
     pub(crate) fn accessor_code(&mut self) {
         for Accessor { kind, label, of } in std::mem::take(&mut self.accessors) {
             let [refused, apart, passed] = std::array::from_fn(|_| self.a.label());
-            let asks = matches!(kind.tested, Tested::Heap { within: false, .. }) && !kind.short;
+            let asks = self.site_that_asks(&of).is_some();
             let x = Access { lanes: EDX, cold: refused, ..of };
             self.a.bind(label);
             self.addresses_of_row(&x);

@@ -20,13 +20,15 @@ use crate::values::store_code;
 
 const R8: Register = Register::R8;
 const R9: Register = Register::R9;
+const R10: Register = Register::R10;
 const R11: Register = Register::R11;
 
 impl Emit<'_> {
-    /// The site of an access that asks the table where its test fails.
-    fn site_that_asks(&self, x: &Access) -> Option<usize> {
+    /// The site of an access that asks the table where its test fails. Code that is to be there soon asks the routine.
+    pub(crate) fn site_that_asks(&self, x: &Access) -> Option<usize> {
         let Limits::Heap(site) = x.limits else { return None };
-        let asks = !self.is_within_heap(x)
+        let asks = self.plan.options.gangs
+            && !self.is_within_heap(x)
             && x.class.space != StateSpace::Const
             && !x.short
             && self.members.is_empty()
@@ -89,15 +91,15 @@ impl Emit<'_> {
         }
     }
 
-    /// Calls the code for lanes from code that has the place of the site's cache in `rcx` and the lanes in `edx`, which it keeps. Flags are of zero if it refuses.
+    /// Calls the code for lanes from code that has the place of the site's cache in `rcx` and the lanes in `edx`, which it keeps, as it does `r10`. Flags are of zero if it refuses.
     pub(crate) fn ask_from_code(&mut self, x: &Access) {
-        self.a.op1(Code::Push_r64, RDX);
+        [RDX, R10].iter().for_each(|r| self.a.op1(Code::Push_r64, *r));
         self.call_asker(x, true);
-        self.a.op1(Code::Pop_r64, RDX);
+        [R10, RDX].iter().for_each(|r| self.a.op1(Code::Pop_r64, *r));
     }
 
     /// The code that asks. In: `rcx`, where the site's cache lies in the table of those; `rax`, a place, or `edx`, lanes, whose addresses are in vectors 0 to 3. Out: flags of zero if it refuses.
-    /// Uses vectors 4 to 6, `k5` to `k7`; clobbers `rax` (of lanes), `rdx`, `r8`, `r9`, `r11`.
+    /// Of lanes it uses vectors 4 to 7, `k5` to `k7`, `rax` and `r10`; both clobber `rdx`, `r8`, `r9`, `r11`.
     pub(crate) fn granules_code(&mut self) {
         for Asker { of, place, lanes, by_lanes } in std::mem::take(&mut self.granules.askers) {
             let refused = self.a.label();
@@ -106,6 +108,7 @@ impl Emit<'_> {
                 self.a.bind(lanes);
                 self.a.takes_vectors(4);
                 self.granules_of_lanes(&x);
+                self.return_passed();
             }
             self.a.bind(place);
             self.granule_of_place(&x);
@@ -119,28 +122,37 @@ impl Emit<'_> {
         }
     }
 
-    /// Asks for the lanes in `edx`; the address of the first of them is in `rax` then.
+    /// Asks for the lanes in `edx`: for the first of them alone at first, since mostly that is the one of a large allocation too, if another one is.
     fn granules_of_lanes(&mut self, x: &Access) {
+        self.a.imm(Code::Sub_rm64_imm32, RSP, 256);
+        for q in 0..4 {
+            self.a.store(store_code(Ty::B64), Mem::at(RSP, 64 * q), zmm(q as u8), ALL);
+        }
+        self.a.op2(Code::Tzcnt_r32_rm32, Register::R8D, EDX);
+        self.load64(RAX, Mem::indexed(RSP, R8, 8, 0));
+        self.a.imm(Code::Add_rm64_imm32, RSP, 256);
+        self.a.op2(Code::Mov_r32_rm32, Register::R10D, EDX);
+        self.granule_of_place(x);
+        self.a.op2(Code::Mov_r32_rm32, EDX, Register::R10D);
         self.load64(R8, cta(offset_of!(CtaCtx, heap_low)));
         self.load64(R9, cta(offset_of!(CtaCtx, granules_size)));
         self.test_vectors(x, 4);
         self.load64(R11, cta(offset_of!(CtaCtx, granules)));
         let [shift_right, shift_left] =
             [Code::EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8, Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8];
-        let [word, at] = [zmm(4), zmm(6)];
+        let [word, at, start] = [zmm(4), zmm(6), zmm(7)];
         for q in 0..4 {
-            let address = zmm(q as u8);
             // Vector 5 has the start of the heap.
-            self.a.op3(Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64, at, address, zmm(5));
-            self.a.op2i(shift_right, at, at, Granule::BITS);
+            self.a.op3(Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64, at, zmm(q as u8), zmm(5));
+            self.a.op2i(shift_right, start, at, Granule::BITS);
             self.own_mask(x, Ty::B64, q);
             self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, word, word, word);
-            let m = Mem::indexed(R11, at, 8, 0);
+            let m = Mem::indexed(R11, start, 8, 0);
             self.a.op2(Code::EVEX_Vpgatherqq_zmm_k1_vm64z, Out::masked(word, Register::K6), m);
-            self.a.op2i(shift_right, at, word, Granule::BASE_AT);
-            self.a.op2i(shift_left, at, at, Granule::BITS);
-            // The last byte of the access, from the base on.
-            self.a.op3(Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64, at, address, at);
+            self.a.op2i(shift_right, start, word, Granule::START_AT);
+            self.a.op2i(shift_left, start, start, Granule::BITS);
+            // The last byte of the access, from the start of the allocation on.
+            self.a.op3(Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64, at, at, start);
             let c = self.constant(Ty::B64, x.class.bytes().cast_unsigned() - 1);
             self.a.op3(Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64, at, at, c);
             let c = self.constant(Ty::B64, Granule::MOST);
@@ -150,30 +162,25 @@ impl Emit<'_> {
         }
         self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
         self.a.jump(Code::Jne_rel32_64, x.cold);
-        self.a.imm(Code::Sub_rm64_imm32, RSP, 256);
-        for q in 0..4 {
-            self.a.store(store_code(Ty::B64), Mem::at(RSP, 64 * q), zmm(q as u8), ALL);
-        }
-        self.a.op2(Code::Tzcnt_r32_rm32, Register::R8D, EDX);
-        self.load64(RAX, Mem::indexed(RSP, R8, 8, 0));
-        self.a.imm(Code::Add_rm64_imm32, RSP, 256);
     }
 
     /// Asks for the place in `rax`, and tells the site of its allocation.
     fn granule_of_place(&mut self, x: &Access) {
+        self.load64(R8, cta(offset_of!(CtaCtx, heap_low)));
         self.a.op2(Code::Mov_r64_rm64, RDX, RAX);
-        self.a.op2(Code::Sub_r64_rm64, RDX, cta(offset_of!(CtaCtx, heap_low)));
+        self.a.op2(Code::Sub_r64_rm64, RDX, R8);
         self.a.op2(Code::Cmp_r64_rm64, RDX, cta(offset_of!(CtaCtx, granules_size)));
         self.a.jump(Code::Jae_rel32_64, x.cold);
         self.a.imm8(Code::Shr_rm64_imm8, RDX, Granule::BITS);
-        self.load64(R8, cta(offset_of!(CtaCtx, granules)));
-        self.load64(R8, Mem::indexed(R8, RDX, 8, 0));
-        self.a.op2(Code::Mov_r64_rm64, R9, R8);
+        self.load64(R9, cta(offset_of!(CtaCtx, granules)));
+        self.load64(R9, Mem::indexed(R9, RDX, 8, 0));
+        self.a.op2(Code::Mov_r64_rm64, RDX, R9);
+        self.a.imm8(Code::Shr_rm64_imm8, RDX, Granule::START_AT);
+        self.a.imm8(Code::Shl_rm64_imm8, RDX, Granule::BITS);
+        self.a.op2(Code::Add_r64_rm64, R8, RDX);
         // As `SiteCache::new` has it, of one access.
         let whole = Granule::MOST as i32 & -(x.class.bytes() as i32);
         self.a.imm(Code::And_rm64_imm32, R9, whole);
-        self.a.imm8(Code::Shr_rm64_imm8, R8, Granule::BASE_AT);
-        self.a.imm8(Code::Shl_rm64_imm8, R8, Granule::BITS);
         self.set_to_unit(x, RAX);
         self.a.op2(Code::Mov_r64_rm64, R11, R9);
         let k = x.class.bytes().trailing_zeros();

@@ -14,7 +14,7 @@ use super::ranges::ALIGN;
 use super::reserve::{Words, as_len};
 
 /// Bytes of the largest allocation that stands in the table.
-const MOST: u64 = 1 << 20;
+const MOST: u64 = 16 << 20;
 
 const _: () = assert!(ALIGN == 1 << Granule::BITS && MOST <= Granule::MOST);
 
@@ -38,28 +38,31 @@ impl Granules {
     }
 
     /// The words of a small allocation.
-    fn of(&self, base: u64, size: u64) -> Option<&[AtomicU64]> {
-        let at = as_len(base.checked_sub(self.first)? / ALIGN);
+    fn of(&self, start: u64, size: u64) -> Option<&[AtomicU64]> {
+        let at = as_len(start / ALIGN);
         self.words.all().get(at..at + as_len(size.min(MOST).div_ceil(ALIGN))).filter(|_| size <= MOST)
     }
 
-    /// An allocation begins that kernels may read and write, if it is a small one.
-    pub(crate) fn begin(&self, of: Granule) {
-        let words = self.of(of.base, of.size).into_iter().flatten();
-        words.for_each(|w| w.store(of.word(), Ordering::Release));
+    /// An allocation begins that kernels may read and write, of a kind that has a number.
+    pub(crate) fn begin(&self, base: u64, size: u64, kind: u32) {
+        let start = base.wrapping_sub(self.first);
+        let word = Granule { start, size, kind }.word();
+        self.of(start, size).into_iter().flatten().for_each(|w| w.store(word, Ordering::Release));
     }
 
     /// One ends.
     pub(crate) fn end(&self, base: u64, size: u64) {
-        let words = self.of(base, size).into_iter().flatten();
+        let words = self.of(base.wrapping_sub(self.first), size).into_iter().flatten();
         words.for_each(|w| w.store(0, Ordering::Release));
     }
 
-    /// The small allocation that holds the byte at `addr`.
+    /// Base, size and number of the kind of the small allocation that holds the byte at `addr`.
     #[inline]
-    pub(crate) fn find(&self, addr: u64) -> Option<Granule> {
-        let word = self.words.all().get(as_len(addr.wrapping_sub(self.first) / ALIGN))?.load(Ordering::Acquire);
-        Some(Granule::of(word)).filter(|g| addr.wrapping_sub(g.base) < g.size)
+    pub(crate) fn find(&self, addr: u64) -> Option<(u64, u64, u32)> {
+        let at = addr.wrapping_sub(self.first);
+        let Granule { start, size, kind } =
+            Granule::of(self.words.all().get(as_len(at / ALIGN))?.load(Ordering::Acquire));
+        (at.wrapping_sub(start) < size).then_some((self.first + start, size, kind))
     }
 }
 
@@ -69,30 +72,29 @@ mod tests {
 
     #[test]
     fn small_allocations_are_found_as_long_as_they_last() {
-        let first = 0x2000_0000_0000;
+        let first = 0x2000_0001_0000;
         let g = Granules::new((first, first + (64 << 20))).unwrap();
         assert_eq!(g.table().1, 64 << 20);
-        let at = |offset: u64, size, kind| Granule { base: first + offset, size, kind };
-        let placed = [at(0, 1, 0), at(1024, 512, 3), at(2048, 513, 1), at(4096, MOST, 2)];
-        for of in placed {
-            assert_eq!(g.find(of.base), None);
-            g.begin(of);
+        let placed = [(first, 1, 0), (first + 1024, 512, 3), (first + 2048, 513, 1), (first + 4096, MOST, 2)];
+        for (base, size, kind) in placed {
+            assert_eq!(g.find(base), None);
+            g.begin(base, size, kind);
         }
-        for of @ Granule { base, size, .. } in placed {
+        for (base, size, kind) in placed {
             for at in [base, base + size / 2, base + size - 1] {
-                assert_eq!(g.find(at), Some(of));
+                assert_eq!(g.find(at), Some((base, size, kind)));
             }
             assert_eq!(g.find(base + size), None);
             assert_eq!(g.find(base.wrapping_sub(1)), None);
         }
-        for Granule { base, size, .. } in placed {
+        for (base, size, _) in placed {
             g.end(base, size);
             assert_eq!(g.find(base), None);
             assert_eq!(g.find(base + size - 1), None);
         }
         // A larger one is not there, and whatever is asked for is no place of the heap.
-        g.begin(at(8 << 20, MOST + 1, 0));
-        for at in [first + (8 << 20), 0, u64::MAX, first + (64 << 20)] {
+        g.begin(first + (32 << 20), MOST + 1, 0);
+        for at in [first + (32 << 20), 0, u64::MAX, first - 1, first + (64 << 20)] {
             assert_eq!(g.find(at), None);
         }
     }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use handloom_interp::tensor::Tensors;
-use handloom_plan::abi::Granule;
 
 use super::granules::Granules;
 use super::mapped::{Backing, Part, Shared};
@@ -309,7 +308,7 @@ impl Space {
         };
         state.map.insert(base, (Box::new(allocation), stop));
         if let (Some(granules), Some(kind)) = (&self.granules, SMALL.iter().position(|k| *k == kind)) {
-            granules.begin(Granule { base, size: bytes, kind: kind as u32 });
+            granules.begin(base, bytes, kind as u32);
         }
         Ok(base)
     }
@@ -473,7 +472,7 @@ impl Space {
     /// The same of a small allocation of the heap.
     #[inline]
     pub(crate) fn small(&self, addr: u64) -> Option<(u64, u64, AllocKind)> {
-        let Granule { base, size, kind } = self.granules.as_ref()?.find(addr)?;
+        let (base, size, kind) = self.granules.as_ref()?.find(addr)?;
         Some((base, size, *SMALL.get(kind as usize)?))
     }
 

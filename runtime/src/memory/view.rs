@@ -111,11 +111,11 @@ impl View {
         self.resolve_slow(addr, bytes, write, own)
     }
 
-    /// The range among small allocations and those hit lately that holds `addr .. addr + bytes`, if it may be read, or written.
+    /// The range among those hit lately and small allocations that holds `addr .. addr + bytes`, if it may be read, or written.
     #[inline]
     pub(crate) fn at_hand(&self, addr: u64, bytes: u64, write: bool) -> Option<Hit> {
         let fits = |h: &Hit| h.holds(addr, bytes) && (!write || h.kind.is_writable());
-        self.small(addr).filter(fits).or_else(|| self.hits.iter().copied().find(fits))
+        self.hits.iter().copied().find(fits).or_else(|| self.small(addr).filter(fits))
     }
 
     /// The small allocation that holds an address.
@@ -232,7 +232,7 @@ mod tests {
         let objects: Vec<u64> =
             (0..200).map(|_| memory.wide.allocate(AllocKind::Malloc, 24, 1, "", "").unwrap()).collect();
         let fixed = memory.wide.allocate(AllocKind::Const, 24, 1, "", "").unwrap();
-        let large = memory.wide.allocate(AllocKind::Buffer, 2 << 20, 1, "", "").unwrap();
+        let large = memory.wide.allocate(AllocKind::Buffer, 32 << 20, 1, "", "").unwrap();
         let mut v = View::new(Arc::clone(&memory), SpaceKind::Wide);
         assert!(objects.iter().all(|a| v.at_hand(*a + 20, 4, true).is_some()));
         assert!(objects.iter().all(|a| v.at_hand(*a + 21, 4, true).is_none()));
@@ -243,7 +243,7 @@ mod tests {
         assert!(v.at_hand(fixed, 24, false).is_some());
         assert!(v.at_hand(fixed, 24, true).is_none());
         assert!(v.at_hand(fixed, 25, false).is_none());
-        assert!(v.at_hand(large + (2 << 20) - 8, 8, true).is_some());
+        assert!(v.at_hand(large + (32 << 20) - 8, 8, true).is_some());
         memory.wide.free(objects[0], None);
         assert!(v.at_hand(objects[0], 4, false).is_none());
         assert!(v.at_hand(objects[1], 4, false).is_some());
