@@ -550,4 +550,4 @@ static inline handloom_arg handloom_host_const(const void *data, uint64_t bytes)
 #ifdef __cplusplus
 } // extern "C++"
 #endif
-// made from sources with the sum 4060687114
+// made from sources with the sum 740215012
