@@ -5,6 +5,8 @@
 //! the variable `HANDLOOM_ISA` asks for it; a test writes down a machine that it does not run on. Support for another kind of host begins here: its row of
 //! [`Architecture`], its features, and what its plain moves keep of the order of memory.
 
+use std::sync::OnceLock;
+
 /// A kind of host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Architecture {
@@ -237,10 +239,14 @@ pub struct Host {
     pub last_cache: u64,
 }
 
-/// Bytes of this machine's last cache, as Linux tells.
-fn last_cache() -> Option<u64> {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index3/size").ok()?;
-    text.trim().strip_suffix('K')?.parse::<u64>().ok()?.checked_mul(1024)
+/// Bytes of this machine's last cache, as Linux tells; 0 if it does not.
+fn last_cache() -> u64 {
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    let ask = || {
+        let text = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index3/size").ok()?;
+        text.trim().strip_suffix('K')?.parse::<u64>().ok()?.checked_mul(1024)
+    };
+    *BYTES.get_or_init(|| ask().unwrap_or(0))
 }
 
 impl Host {
@@ -253,7 +259,7 @@ impl Host {
         } else {
             Architecture::Other
         };
-        let host = Host { last_cache: last_cache().unwrap_or(0), ..Host::new(architecture, detect()) };
+        let host = Host { last_cache: last_cache(), ..Host::new(architecture, detect()) };
         Vectors::named().ok().flatten().map_or(host, |most| host.capped(most))
     }
 

@@ -121,7 +121,9 @@ impl Emit<'_> {
             self.a.bind(label);
             self.addresses_of_row(&x);
             self.test_kind(&Access { cold: if asks { apart } else { refused }, ..x }, kind.tested);
-            self.a.bind(passed);
+            if asks {
+                self.a.bind(passed);
+            }
             if x.class.space == StateSpace::Shared {
                 self.load64(R11, cta(offset_of!(CtaCtx, shared_base)));
             } else {

@@ -99,7 +99,7 @@ impl Emit<'_> {
     }
 
     /// The code that asks. In: `rcx`, where the site's cache lies in the table of those; `rax`, a place, or `edx`, lanes, whose addresses are in vectors 0 to 3. Out: flags of zero if it refuses.
-    /// Of lanes it uses vectors 4 to 7, `k5` to `k7`, `rax` and `r10`; both clobber `rdx`, `r8`, `r9`, `r11`.
+    /// Of lanes it uses vectors 4 to 7, `k5` to `k7`, `rax` and `r11`; both clobber `rdx`, `r8` to `r10`.
     pub(crate) fn granules_code(&mut self) {
         for Asker { of, place, lanes, by_lanes } in std::mem::take(&mut self.granules.askers) {
             let refused = self.a.label();
@@ -131,9 +131,9 @@ impl Emit<'_> {
         self.a.op2(Code::Tzcnt_r32_rm32, Register::R8D, EDX);
         self.load64(RAX, Mem::indexed(RSP, R8, 8, 0));
         self.a.imm(Code::Add_rm64_imm32, RSP, 256);
-        self.a.op2(Code::Mov_r32_rm32, Register::R10D, EDX);
+        self.a.op2(Code::Mov_r32_rm32, Register::R11D, EDX);
         self.granule_of_place(x);
-        self.a.op2(Code::Mov_r32_rm32, EDX, Register::R10D);
+        self.a.op2(Code::Mov_r32_rm32, EDX, Register::R11D);
         self.load64(R8, cta(offset_of!(CtaCtx, heap_low)));
         self.load64(R9, cta(offset_of!(CtaCtx, granules_size)));
         self.test_vectors(x, 4);
@@ -181,16 +181,9 @@ impl Emit<'_> {
         // As `SiteCache::new` has it, of one access.
         let whole = Granule::MOST as i32 & -(x.class.bytes() as i32);
         self.a.imm(Code::And_rm64_imm32, R9, whole);
-        self.set_to_unit(x, RAX);
-        self.a.op2(Code::Mov_r64_rm64, R11, R9);
-        let k = x.class.bytes().trailing_zeros();
-        if k > 0 {
-            self.a.imm8(Code::Shr_rm64_imm8, R11, k);
-        }
-        self.a.op2(Code::Cmp_r64_rm64, RDX, R11);
-        self.a.jump(Code::Jae_rel32_64, x.cold);
-        self.load64(R11, cta(offset_of!(CtaCtx, sites)));
-        let cache = Mem::indexed(R11, RCX, 1, 0);
+        self.test(x, RAX, false);
+        self.load64(RDX, cta(offset_of!(CtaCtx, sites)));
+        let cache = Mem::indexed(RDX, RCX, 1, 0);
         self.store64(cache, R8);
         self.store64(cache.behind(8), R9);
     }

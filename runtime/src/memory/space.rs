@@ -466,7 +466,7 @@ impl Space {
 
     /// Base, size and kind of the allocation that holds the byte at `addr`.
     pub(crate) fn extent(&self, addr: u64) -> Option<(u64, u64, AllocKind)> {
-        self.small(addr).or_else(|| self.read().containing(addr).map(|a| (a.base, a.size, a.kind)))
+        self.read().containing(addr).map(|a| (a.base, a.size, a.kind))
     }
 
     /// The same of a small allocation of the heap.

@@ -41,7 +41,10 @@ impl Emit<'_> {
     pub(super) fn far_of_gang(&mut self, gang: &Gang) -> Option<Far> {
         let f = self.f;
         let in_loop = |b: usize| self.plan.facts.cfg.loop_of[b].is_some();
-        if gang.again.is_some() || gang.blocks.iter().any(|(b, _)| in_loop(*b) || self.plain_barrier(*b).is_some()) {
+        let is_straight =
+            gang.again.is_none() && !gang.blocks.iter().any(|(b, _)| in_loop(*b) || self.plain_barrier(*b).is_some());
+        let last_cache = self.plan.options.host.last_cache;
+        if !is_straight || last_cache == 0 {
             return None;
         }
         let (mut loads, mut bytes, mut first) = (Vec::new(), 0, None);
@@ -58,8 +61,8 @@ impl Emit<'_> {
                 loads.push(access);
             }
         }
-        let ctas = (CACHES * self.plan.options.host.last_cache).div_ceil(bytes.max(1));
-        let fits = (1..=MOST).contains(&loads.len()) && self.plan.options.host.last_cache > 0;
+        let ctas = (CACHES * last_cache).div_ceil(bytes.max(1));
+        let fits = (1..=MOST).contains(&loads.len());
         Some(Far { loads, ctas: i32::try_from(ctas).ok()?, at: first.filter(|_| fits)? })
     }
 
