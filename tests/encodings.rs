@@ -52,6 +52,69 @@ fn code(has_text: bool) -> Vec<u8> {
     a.finish().unwrap()
 }
 
+/// Instructions whose vectors are any: in fields that are turned around or not, behind prefixes of all lengths, as indices and as masks.
+fn any_vectors(has_text: bool) -> Vec<u8> {
+    let mut a = Asm::new();
+    if has_text {
+        a.keep_text();
+    }
+    let zmm = |n: u32| Register::ZMM0 + n % 32;
+    let ymm = |n: u32| Register::YMM0 + n % 16;
+    let xmm = |n: u32| Register::XMM0 + n % 16;
+    for i in 0..4000u32 {
+        // Each of the numbers takes all values with all of the others, sooner or later.
+        let (x, y, z) = (i.wrapping_mul(2_654_435_761) >> 8, i / 3, i.wrapping_mul(40_503) >> 5);
+        let m = Mem::at(if i % 2 == 0 { RBP } else { R12 }, (z as i32 % 300 - 150) * [1, 16, 64][i as usize % 3]);
+        a.op3(EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(x), zmm(y), zmm(z));
+        a.op3(EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, Out::masked(zmm(x), K3), zmm(y), m);
+        a.op2i(EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, zmm(x), zmm(y), z % 32);
+        a.op2i(EVEX_Vextracti32x4_xmmm128_k1z_zmm_imm8, xmm(x), zmm(y), z % 4);
+        a.op3i(EVEX_Vpcmpd_kr_k1_zmm_zmmm512b32_imm8, K5, zmm(x), zmm(y), z % 8);
+        a.op2(EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(zmm(x), K3), Mem::indexed(RBX, zmm(y), 4, 64));
+        a.store(EVEX_Vpscatterdd_vm32z_k1_zmm, Mem::indexed(R12, zmm(x), 1, 0), zmm(z), K3);
+        a.store(EVEX_Vmovdqu32_zmmm512_k1z_zmm, m, zmm(y), Register::None);
+        a.op2(VEX_Vmovd_xmm_rm32, xmm(x), EAX);
+        a.store(VEX_Vmovd_rm32_xmm, m, xmm(x), Register::None);
+        a.op3(VEX_Vpaddd_ymm_ymm_ymmm256, ymm(x), ymm(y), ymm(z));
+        a.op3(VEX_Vpmulld_ymm_ymm_ymmm256, ymm(x), ymm(y), ymm(z));
+        a.op3(VEX_Vpmulld_ymm_ymm_ymmm256, ymm(x), ymm(y), m);
+        a.op2i(VEX_Vpslld_ymm_ymm_imm8, ymm(x), ymm(y), z % 32);
+        a.op2i(VEX_Vextracti128_xmmm128_ymm_imm8, xmm(x), ymm(y), 1);
+        a.op3i(VEX_Vshufps_ymm_ymm_ymmm256_imm8, ymm(x), ymm(y), ymm(z), 0x88);
+    }
+    a.finish().unwrap()
+}
+
+/// What AVX2 has for vectors of 512 bits: choices by a vector, gathers, and stores of some elements among them.
+fn narrow(has_text: bool) -> Vec<u8> {
+    let mut a = Asm::with_avx2();
+    if has_text {
+        a.keep_text();
+    }
+    let zmm = |n: u32| Register::ZMM0 + 8 + n % 24;
+    for i in 0..2000u32 {
+        let (x, y, z) = (i.wrapping_mul(2_654_435_761) >> 8, i / 3, i.wrapping_mul(40_503) >> 5);
+        a.op2(VEX_Kmovd_kr_r32, K3, EAX);
+        a.op3(EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, Out::masked(zmm(x), K3), zmm(y), zmm(z));
+        a.op3(EVEX_Vpblendmd_zmm_k1z_zmm_zmmm512b32, Out::masked(zmm(y), K3), zmm(x), zmm(z));
+        a.op3(EVEX_Vpermi2d_zmm_k1z_zmm_zmmm512b32, zmm(z), zmm(y), zmm(x));
+        a.store(EVEX_Vmovdqu32_zmmm512_k1z_zmm, Mem::at(R12, 64 * (i as i32 % 7)), zmm(z), K3);
+        a.op2(EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(zmm(x), K3), Mem::indexed(R12, zmm(y), 4, 0));
+        a.end_instruction(u32::MAX);
+    }
+    assert_eq!(a.lack(), None);
+    a.finish().unwrap()
+}
+
+#[test]
+fn any_vectors_are_put_in_as_the_encoder_does() {
+    for code in [any_vectors, narrow] {
+        let made = code(true);
+        // The last one knows what others did.
+        (0..2).for_each(|_| assert!(code(false) == made));
+    }
+}
+
 #[test]
 fn what_is_known_is_what_the_encoder_makes() {
     let made = code(true);

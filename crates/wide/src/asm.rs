@@ -8,6 +8,7 @@ mod known;
 mod operand;
 mod tuples;
 
+use std::array;
 use std::fmt::{self, Write};
 
 use handloom_diag::Span;
@@ -17,8 +18,8 @@ use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, Register, R
 
 use crate::listing::line;
 use avx2::Narrow;
-use known::{Bytes, Encodings, Key};
-use operand::{Base, Form, Ops, Ops2, Writes, mask_number, register_bit, vector_number};
+use known::{Bytes, DIFFERENCE, Encodings, Key, MOST_UNIT, Places};
+use operand::{Base, Form, Lows, Ops, Ops2, Writes, mask_number, register_bit, vector_number};
 pub use operand::{Const, Label, Mem, Out, Rm};
 
 enum Target {
@@ -52,9 +53,9 @@ const ROOM: usize = 16 << 10;
 
 /// Code in the making.
 pub struct Asm {
+    /// The bytes so far.
+    code: Vec<u8>,
     encoder: Encoder,
-    /// Bytes so far.
-    len: usize,
     labels: Vec<Option<usize>>,
     /// By label, whether a jump goes to it.
     wanted: Vec<bool>,
@@ -95,8 +96,8 @@ impl Asm {
     /// No code yet.
     pub fn new() -> Asm {
         Asm {
-            encoder: Encoder::try_with_capacity(64, ROOM).expect("bug: there is code of 64 bits"),
-            len: 0,
+            code: Vec::with_capacity(ROOM),
+            encoder: Encoder::try_with_capacity(64, 64).expect("bug: there is code of 64 bits"),
             labels: Vec::new(),
             wanted: Vec::new(),
             fixups: Vec::new(),
@@ -138,14 +139,14 @@ impl Asm {
 
     /// Where the code ends so far.
     pub fn position(&self) -> usize {
-        self.len
+        self.code.len()
     }
 
     /// From now on, places in the context of the warp are those of one that lies so many bytes further on.
     pub fn shift(&mut self, by: i32) {
         if by != self.shift {
             // What masks hold is of the other one.
-            self.mask_written = [self.len; 8];
+            self.mask_written = [self.code.len(); 8];
         }
         self.shift = by;
     }
@@ -206,14 +207,11 @@ impl Asm {
         self.settle_label(l);
         if let Some((at, to)) = self.last_jump
             && to == l
-            && at + JUMP == self.len
-            && self.last_bound < self.len
+            && at + JUMP == self.code.len()
+            && self.last_bound < self.code.len()
         {
-            let mut code = self.encoder.take_buffer();
-            code.truncate(at);
-            self.encoder.set_buffer(code);
+            self.code.truncate(at);
             self.fixups.pop();
-            self.len = at;
             if let Some(text) = &mut self.text {
                 let line = text.trim_end_matches('\n').rfind('\n').map_or(0, |end| end + 1);
                 text.truncate(line);
@@ -236,8 +234,8 @@ impl Asm {
 
     /// Puts a label here, to which code comes that changed nothing in vectors.
     fn bind_inside(&mut self, l: Label) {
-        self.last_bound = self.len;
-        self.labels[l.0] = Some(self.len);
+        self.last_bound = self.code.len();
+        self.labels[l.0] = Some(self.code.len());
         if let Some(text) = &mut self.text {
             let _ = writeln!(text, "l{}:", l.0);
         }
@@ -299,13 +297,12 @@ impl Asm {
                 MemoryOperand::new(base, m.index, m.scale, i64::from(at), size, m.spread, Register::None)
             }
             Base::Const(_) | Base::Label(_) => {
-                MemoryOperand::with_base_displ_bcst_seg(Register::RIP, self.len as i64, m.spread, Register::None)
+                MemoryOperand::with_base_displ_bcst_seg(Register::RIP, self.code.len() as i64, m.spread, Register::None)
             }
         }
     }
 
     fn put(&mut self, made: Result<Instruction, IcedError>, mem: Option<Mem>) {
-        let start = self.len;
         if let (Some(text), Ok(i)) = (&mut self.text, &made) {
             let place = match mem.map(|m| (m.base, m.at)) {
                 Some((Base::Const(c), at)) => Some(format!("c{}{at:+}", c.0)),
@@ -317,67 +314,102 @@ impl Asm {
         if let Ok(i) = &made {
             self.note_written(Writes::of(i));
         }
-        let encoded = made.and_then(|i| {
-            self.encoder.encode(&i, start as u64).map_err(|e| {
-                self.error.get_or_insert_with(|| format!("{i:?}: {e}"));
-                e
-            })
-        });
-        match encoded {
-            Ok(n) => self.len += n,
-            Err(e) => {
-                self.error.get_or_insert_with(|| e.to_string());
-                return;
-            }
-        }
-        if let Some(to) = mem.and_then(Mem::target) {
-            self.fixups.push(Fixup { at: start + self.distance_offset(), end: self.len, to });
+        match made.map_err(|e| e.to_string()).and_then(|i| self.in_bytes(&i)) {
+            Ok((bytes, _)) => self.append(bytes, mem),
+            Err(e) => drop(self.error.get_or_insert(e)),
         }
     }
 
-    /// Where the displacement of the last instruction that was encoded begins in it, or the distance of a jump.
-    fn distance_offset(&self) -> usize {
-        let offsets = self.encoder.get_constant_offsets();
-        if offsets.has_displacement() { offsets.displacement_offset() } else { offsets.immediate_offset() }
+    /// Code, with an operand in memory.
+    #[inline]
+    fn append(&mut self, bytes: Bytes, mem: Option<Mem>) {
+        let start = self.code.len();
+        self.code.extend_from_slice(&bytes.bits().to_le_bytes());
+        self.code.truncate(start + usize::from(bytes.len));
+        if let Some(to) = mem.and_then(Mem::target) {
+            self.fixups.push(Fixup { at: start + usize::from(bytes.at), end: self.code.len(), to });
+        }
     }
 
     /// An instruction of the host with these operands.
     fn encode(&mut self, form: Form, o: Ops) {
-        let (key, keeps) = (Key::new(form, &o), self.text.is_none());
+        if self.text.is_some() {
+            let made = self.instruction(form, &o);
+            return self.put(made, o.mem());
+        }
+        let (key, lows) = Key::new(form, &o);
         // What is known when all code is there is put in then.
         let displacement = o.mem().and_then(|m| self.reach(m)).unwrap_or(0);
-        let start = self.len;
-        if keeps && let Some((known, writes)) = self.encodings.get(key, displacement) {
-            let mut code = self.encoder.take_buffer();
-            code.extend_from_slice(&known.bytes);
-            code.truncate(start + usize::from(known.len));
+        if let Some((made, writes)) = self.encodings.get(key, displacement, form, lows) {
             self.note_written(writes);
-            self.len = code.len();
-            self.encoder.set_buffer(code);
-            if let Some(to) = o.mem().and_then(Mem::target) {
-                self.fixups.push(Fixup { at: start + usize::from(known.at), end: self.len, to });
-            }
+            self.append(made, o.mem());
             return;
         }
-        let made = self.instruction(form, &o);
-        let writes = made.as_ref().map(Writes::of).unwrap_or_default();
-        self.put(made, o.mem());
-        if keeps && self.error.is_none() {
-            let code = self.encoder.take_buffer();
-            let (mut bytes, made) = ([0; 16], &code[start..]);
-            bytes[..made.len()].copy_from_slice(made);
-            let made = Bytes { bytes, len: made.len() as u8, at: self.distance_offset() as u8 };
-            let size = self.encoder.get_constant_offsets().displacement_size();
-            self.encodings.add(key, (displacement, size), made, writes);
-            self.encoder.set_buffer(code);
+        match self.learn(form, o.without(lows), key, lows) {
+            Ok((made, writes)) => {
+                self.note_written(writes);
+                self.append(made, o.mem());
+            }
+            Err(e) => drop(self.error.get_or_insert(e)),
         }
+    }
+
+    /// An instruction that was not made before, or not with these vectors, of which `first` has the first of each eight.
+    #[cold]
+    fn learn(&mut self, form: Form, first: Ops, key: Key, lows: Lows) -> Result<(Bytes, Writes), String> {
+        let displacement = first.mem().and_then(|m| self.reach(m)).unwrap_or(0);
+        let seen = self.encodings.seen(key);
+        let of = seen.map_or(lows, |seen| seen.of);
+        if lows != of && seen.is_some_and(|seen| !seen.is_placed) {
+            let are_vectors = first.are_vectors(form);
+            let other: Lows = array::from_fn(|i| if are_vectors[i] { of[i] ^ DIFFERENCE[i] } else { of[i] });
+            let (one, _) = self.ops_in_bytes(form, &first.with(of))?;
+            let (other, _) = self.ops_in_bytes(form, &first.with(other))?;
+            self.encodings.place(key, Places::between(one, other, are_vectors)?);
+        }
+        if displacement != 0 && seen.is_some_and(|seen| !seen.has_short) {
+            const SHORT: i32 = MOST_UNIT as i32;
+            let short = first.mem().map_or(first.rm, |m| m.behind(SHORT - displacement).into());
+            let made = self.ops_in_bytes(form, &Ops { rm: short, ..first }.with(of))?;
+            self.encodings.add(key, of, SHORT, made);
+        }
+        if let Some(known) = self.encodings.get(key, displacement, form, lows) {
+            return Ok(known);
+        }
+        let made = self.ops_in_bytes(form, &first.with(of))?;
+        self.encodings.add(key, of, displacement, made);
+        if seen.is_none() {
+            let writes = self.instruction(form, &first).as_ref().map(Writes::of).unwrap_or_default();
+            self.encodings.writes(key, writes);
+        }
+        let known = self.encodings.get(key, displacement, form, lows);
+        known.ok_or_else(|| format!("bug: {:?} is not known after it was made", first.code))
+    }
+
+    /// An instruction in bytes, and how many of them are a displacement.
+    fn in_bytes(&mut self, i: &Instruction) -> Result<(Bytes, usize), String> {
+        self.encoder.encode(i, self.code.len() as u64).map_err(|e| format!("{i:?}: {e}"))?;
+        let mut made = self.encoder.take_buffer();
+        let offsets = self.encoder.get_constant_offsets();
+        // Where the displacement begins, or the distance of a jump.
+        let at = if offsets.has_displacement() { offsets.displacement_offset() } else { offsets.immediate_offset() };
+        let bytes = Bytes::new(&made, at);
+        made.clear();
+        self.encoder.set_buffer(made);
+        Ok((bytes, offsets.displacement_size()))
+    }
+
+    /// The same of operands.
+    fn ops_in_bytes(&mut self, form: Form, o: &Ops) -> Result<(Bytes, usize), String> {
+        let i = self.instruction(form, o).map_err(|e| e.to_string())?;
+        self.in_bytes(&i)
     }
 
     fn instruction(&self, form: Form, o: &Ops) -> Result<Instruction, IcedError> {
         let (code, out, a, n) = (o.code, o.out.reg, o.a, o.n);
         if form == Form::Jump {
             // It goes nowhere yet.
-            return Instruction::with_branch(code, self.len as u64);
+            return Instruction::with_branch(code, self.code.len() as u64);
         }
         // The encoder has a function for each kind of operand.
         macro_rules! with {
@@ -391,6 +423,9 @@ impl Asm {
                     Form::Number => Instruction::with2(code, $rm, n),
                     Form::Signed => Instruction::with2(code, $rm, n.cast_signed()),
                     Form::Store | Form::Jump => Instruction::with2(code, $rm, out),
+                    Form::StoreSome => Instruction::with3(code, $rm, a, out),
+                    Form::Gather => Instruction::with3(code, out, $rm, a),
+                    Form::Choice => Instruction::with4(code, out, a, $rm, Register::YMM0 + n),
                 }
             };
         }
@@ -402,12 +437,13 @@ impl Asm {
     }
 
     /// Notes what is written.
+    #[inline]
     fn note_written(&mut self, w: Writes) {
         self.written |= w.general;
         let note = |bits: u8, at: &mut [usize; 8]| {
             let mut left = bits;
             while left != 0 {
-                at[left.trailing_zeros() as usize] = self.len;
+                at[left.trailing_zeros() as usize] = self.code.len();
                 left &= left - 1;
             }
         };
@@ -537,7 +573,7 @@ impl Asm {
     /// A jump to a label that [`bind_inside`](Self::bind_inside) puts.
     fn jump_inside(&mut self, code: Code, to: Label) {
         if code == Code::Jmp_rel32_64 {
-            self.last_jump = Some((self.len, to));
+            self.last_jump = Some((self.code.len(), to));
         }
         self.wanted[to.0] = true;
         self.encode(Form::Jump, Ops::new(code, Register::None, Register::None, Mem::label(to), 0));
@@ -549,7 +585,7 @@ impl Asm {
             return Err(error);
         }
         self.encodings.keep();
-        let mut out = self.encoder.take_buffer();
+        let mut out = self.code;
         out.resize(out.len().next_multiple_of(64), 0xcc);
         let constants = out.len();
         self.constants.iter().for_each(|c| out.extend_from_slice(c));

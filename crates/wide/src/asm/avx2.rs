@@ -24,7 +24,7 @@ mod state;
 mod table;
 mod tuples;
 
-use iced_x86::{Code, Instruction, Register, RoundingControl};
+use iced_x86::{Code, Register, RoundingControl};
 
 use super::operand::{Form, Ops};
 use super::{Asm, Mem, Out, Rm};
@@ -86,6 +86,7 @@ impl Asm {
         n.written = 0;
         n.live = u32::MAX;
         n.masks[5..].iter_mut().for_each(|m| *m = Mask::default());
+        n.has_stale_masks = true;
         n.cache.keep(live);
         self.drop_masks();
     }
@@ -97,6 +98,7 @@ impl Asm {
         }
     }
 
+    #[inline]
     fn n(&mut self) -> &mut Narrow {
         self.narrow.get_or_insert_default()
     }
@@ -133,8 +135,7 @@ impl Asm {
             _ => 0,
         };
         let c = self.words([0x1f80 | bits << 13; 16]);
-        let made = Instruction::with1(Code::VEX_Vldmxcsr_m32, self.memory(Mem::constant(c, 0)));
-        self.put(made, Some(Mem::constant(c, 0)));
+        self.op1(Code::VEX_Vldmxcsr_m32, Mem::constant(c, 0));
     }
 
     fn expand(&mut self, o: Ops) {
@@ -222,15 +223,19 @@ impl Asm {
         self.encode(Form::Store, Ops::new(code, r, Register::None, m, 0));
     }
 
+    fn raw_store_some(&mut self, code: Code, m: Mem, mask: Register, r: Register) {
+        self.encode(Form::StoreSome, Ops::new(code, r, mask, m, 0));
+    }
+
     /// `yes` where the lanes of the mask are ones, else `no`.
     fn blend(&mut self, no: Register, yes: impl Into<Rm>, mask: Register) -> Register {
-        const BLEND: Code = Code::VEX_Vpblendvb_ymm_ymm_ymmm256_ymm;
+        self.choice(Code::VEX_Vpblendvb_ymm_ymm_ymmm256_ymm, no, yes, mask)
+    }
+
+    /// `yes` where an element of the mask begins with a one, else `no`.
+    fn choice(&mut self, code: Code, no: Register, yes: impl Into<Rm>, mask: Register) -> Register {
         let t = self.temp();
-        let (made, mem) = match yes.into() {
-            Rm::Reg(r) => (Instruction::with4(BLEND, t, no, r, mask), None),
-            Rm::Mem(m) => (Instruction::with4(BLEND, t, no, self.memory(m), mask), Some(m)),
-        };
-        self.put(made, mem);
+        self.encode(Form::Choice, Ops::new(code, t, no, yes, number_of(mask) as u32));
         t
     }
 

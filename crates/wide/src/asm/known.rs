@@ -1,20 +1,25 @@
-//! Encodings that were made before. Most instructions of a function differ from an earlier one in nothing but where in memory they read or write: their
-//! bytes are copied, and the displacement put in.
+//! Encodings that were made before. Most instructions of a function differ from an earlier one in nothing but their vectors, and where in memory they read
+//! or write: its bytes are copied, the numbers of the vectors and the displacement put in.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use handloom_diag::hash::FastMap;
 use iced_x86::Register;
 
-use super::operand::{Base, Form, Ops, Rm, Writes};
+use super::operand::{Base, Form, Lows, Ops, Rm, Writes};
 
-/// All of an instruction but its displacement.
+/// All of an instruction but its displacement, and which of eight its vectors are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key(u64, u64);
 
+/// The vectors.
+const VECTORS: Range<u8> = Register::XMM0 as u8..Register::ZMM31 as u8 + 1;
+
 impl Key {
+    /// The key of operands, and which of eight their vectors are.
     #[inline]
-    pub(super) fn new(form: Form, o: &Ops) -> Key {
+    pub(super) fn new(form: Form, o: &Ops) -> (Key, Lows) {
         let (rm, index, more) = match o.rm {
             Rm::Reg(r) => (r, Register::None, 0),
             Rm::Mem(m) => {
@@ -25,51 +30,135 @@ impl Key {
                 (base, m.index, 1 | u64::from(m.scale) << 1 | u64::from(m.spread) << 5)
             }
         };
+        let low = |r: Register| {
+            let n = r as u8;
+            if VECTORS.contains(&n) { (n - VECTORS.start) % 8 } else { 0 }
+        };
+        // One of them is no vector.
+        let (out, a, third) = (low(o.out.reg), low(o.a), low(rm) | low(index));
+        let fourth = if form == Form::Choice { o.n % 8 } else { 0 };
+        let first = |r: Register| u64::from(r as u8 - low(r));
+        let registers =
+            first(o.out.reg) << 32 | (o.out.mask as u64) << 24 | first(o.a) << 16 | first(rm) << 8 | first(index);
         let (code, rounds, form) = (o.code as u64, o.round as u64, form as u64);
-        let registers = [o.out.reg, o.out.mask, o.a, rm, index].map(|r| r as u8);
-        let registers = registers.iter().fold(0, |all, r| all << 8 | u64::from(*r));
-        Key(code << 40 | registers, u64::from(o.n) << 32 | more << 16 | rounds << 8 | form)
+        let more = u64::from(o.n - fourth) << 32 | more << 16 | rounds << 8 | form;
+        (Key(code << 40 | registers, more), [out, a, third, fourth as u8])
     }
 }
 
 /// Encodings of an instruction.
 #[derive(Clone, Copy, Default)]
 struct Known {
-    /// Without a displacement, or with one of which other bytes say what it is.
-    plain: Option<Bytes>,
-    /// With a displacement of one byte.
-    short: Option<Bytes>,
+    /// Of each kind there is none as long as it has no bytes. Without a displacement, or with one of which other bytes say what it is.
+    plain: Bytes,
+    /// With a displacement of one byte, which is zero here.
+    short: Bytes,
     /// With one of four.
-    long: Option<Bytes>,
-    /// What one of one byte is a multiple of; 0 as long as that was not seen.
-    unit: i32,
+    long: Bytes,
+    /// Of what power of two one of one byte is a multiple, once that was seen.
+    unit: u32,
+    /// Which displacement the one of four bytes was made with.
+    far: i32,
+    /// Which vectors all of them have.
+    of: Lows,
+    /// Where those stand, as soon as others were asked for.
+    places: Option<Places>,
+    /// With the first vectors.
     writes: Writes,
 }
 
-/// An instruction in bytes.
+/// What is known of an instruction.
 #[derive(Clone, Copy)]
+pub(super) struct Seen {
+    /// The vectors that it was made with.
+    pub(super) of: Lows,
+    /// Whether others can be put in.
+    pub(super) is_placed: bool,
+    /// Whether it was made with a displacement of one byte, so that is known which displacements have one.
+    pub(super) has_short: bool,
+}
+
+/// By operand, the bit of an instruction where the three bits begin that say which of eight a vector is. They are turned around in some.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Places([u8; 4]);
+
+/// By operand, by what its bits differ in the two instructions that [`Places::between`] compares.
+pub(super) const DIFFERENCE: Lows = [1, 2, 4, 7];
+
+impl Places {
+    /// Compares two encodings that differ in which vectors the operands are that are vectors, by [`DIFFERENCE`].
+    pub(super) fn between(one: Bytes, other: Bytes, are_vectors: [bool; 4]) -> Result<Places, String> {
+        let bug = || format!("bug: {:x} and {:x} do not tell where vectors stand", one.bits(), other.bits());
+        let byte = |i: u32| (one.bits() >> (8 * i)) as u8;
+        // Behind the prefix are the opcode and how the operands are addressed.
+        let (second, operands) = match byte(0) {
+            0xc5 => (1, 3),
+            0xc4 => (2, 4),
+            0x62 => (2, 5),
+            _ => return Err(bug()),
+        };
+        let has_index = byte(operands) >> 6 != 3 && byte(operands) & 7 == 4;
+        let index = has_index.then_some(8 * (operands + 1) + 3);
+        let fourth = are_vectors[3].then_some(8 * u32::from(one.len - 1) + 4);
+        let fields = [Some(8 * second + 3), Some(8 * operands + 3), Some(8 * operands), index, fourth];
+        let mut differ = one.bits() ^ other.bits();
+        let mut found = [false; 4];
+        let mut places = Places::default();
+        for at in fields.into_iter().flatten() {
+            let bits = (differ >> at) as u8 & 7;
+            if let Some(operand) = DIFFERENCE.iter().position(|d| *d == bits) {
+                differ ^= u128::from(bits) << at;
+                places.0[operand] = at as u8;
+                found[operand] = true;
+            }
+        }
+        if differ == 0 && found == are_vectors { Ok(places) } else { Err(bug()) }
+    }
+}
+
+/// An instruction in bytes, of which there are up to 16: the first eight, and the others.
+#[derive(Clone, Copy, Default)]
 pub(super) struct Bytes {
-    /// The bytes, and more.
-    pub(super) bytes: [u8; 16],
+    low: u64,
+    high: u64,
     pub(super) len: u8,
     /// Where the displacement begins, or the distance of a jump, if it has one.
     pub(super) at: u8,
 }
 
-/// A displacement of one byte is a multiple of this at most.
-const MOST_UNIT: u32 = 64;
+/// A displacement of one byte is a multiple of this at most, or of half of it, and so on.
+pub(super) const MOST_UNIT: u32 = 64;
 
 impl Bytes {
-    /// With another displacement of one byte.
-    fn short(mut self, displacement: i8) -> Bytes {
-        self.bytes[usize::from(self.at)] = displacement.cast_unsigned();
-        self
+    /// Bytes, the rest zero.
+    pub(super) fn new(bytes: &[u8], at: usize) -> Bytes {
+        let mut all = [0; 16];
+        all[..bytes.len()].copy_from_slice(bytes);
+        Bytes { len: bytes.len() as u8, at: at as u8, ..Bytes::default() }.changed(u128::from_le_bytes(all))
     }
 
-    /// With another displacement of four bytes.
-    fn long(mut self, displacement: i32) -> Bytes {
-        self.bytes[usize::from(self.at)..][..4].copy_from_slice(&displacement.to_le_bytes());
-        self
+    #[inline]
+    pub(super) fn bits(self) -> u128 {
+        u128::from(self.high) << 64 | u128::from(self.low)
+    }
+
+    /// With some bits turned around.
+    #[inline]
+    fn changed(self, bits: u128) -> Bytes {
+        Bytes { low: self.low ^ bits as u64, high: self.high ^ (bits >> 64) as u64, ..self }
+    }
+
+    /// With other vectors.
+    #[inline]
+    fn with(self, places: Places, from: Lows, to: Lows) -> Bytes {
+        let bits = |i: usize| u128::from(from[i] ^ to[i]) << (places.0[i] % 128);
+        self.changed(bits(0) ^ bits(1) ^ bits(2) ^ bits(3))
+    }
+
+    /// With a displacement in bytes that have the other one.
+    #[inline]
+    fn displaced(self, from: u32, to: u32) -> Bytes {
+        self.changed(u128::from(from ^ to) << (8 * self.at % 128))
     }
 }
 
@@ -77,23 +166,31 @@ impl Known {
     /// The bytes for a displacement, if they are known.
     #[inline]
     fn with(&self, displacement: i32) -> Option<Bytes> {
+        let has = |b: Bytes| (b.len > 0).then_some(b);
         if displacement == 0 {
-            return self.plain;
+            return has(self.plain);
         }
-        if self.unit > 0
-            && displacement % self.unit == 0
-            && let Ok(short) = i8::try_from(displacement / self.unit)
+        let has_short = self.short.len > 0;
+        let in_units = displacement >> self.unit;
+        if has_short
+            && in_units << self.unit == displacement
+            && let Ok(short) = i8::try_from(in_units)
         {
-            return Some(self.short?.short(short));
+            return Some(self.short.displaced(0, u32::from(short.cast_unsigned())));
         }
         let is_far = displacement.unsigned_abs() > 128 * MOST_UNIT;
-        if self.unit > 0 || is_far { Some(self.long?.long(displacement)) } else { None }
+        let known = has_short || is_far || displacement == self.far;
+        has(self.long).filter(|_| known).map(|b| b.displaced(0, displacement.cast_unsigned()))
     }
 }
 
 /// All that are known: by the function that is made, and by those that were made before it.
 #[derive(Default)]
-pub(super) struct Encodings(FastMap<Key, Known>);
+pub(super) struct Encodings {
+    known: Vec<Known>,
+    /// Where in `known` a key is: the map grows faster by itself.
+    places: FastMap<Key, u32>,
+}
 
 /// As many as functions were made at one time.
 static KEPT: Mutex<Vec<Encodings>> = Mutex::new(Vec::new());
@@ -109,29 +206,58 @@ impl Encodings {
 
     /// Keeps them for another function.
     pub(super) fn keep(self) {
-        if self.0.len() < MOST {
+        if self.known.len() < MOST {
             KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(self);
         }
     }
 
-    /// An instruction with a displacement, and what it writes, if that is known.
-    #[inline]
-    pub(super) fn get(&self, key: Key, displacement: i32) -> Option<(Bytes, Writes)> {
-        let known = self.0.get(&key)?;
-        Some((known.with(displacement)?, known.writes))
+    /// What is known for a key, to be changed.
+    fn known(&mut self, key: Key) -> &mut Known {
+        let at = *self.places.entry(key).or_insert_with(|| {
+            self.known.push(Known::default());
+            self.known.len() as u32 - 1
+        });
+        &mut self.known[at as usize]
     }
 
-    /// Remembers an instruction with a displacement, of which it has a number of bytes.
-    pub(super) fn add(&mut self, key: Key, (displacement, size): (i32, usize), made: Bytes, writes: Writes) {
-        let known = self.0.entry(key).or_default();
-        known.writes = writes;
+    /// An instruction with a displacement and vectors, and what it writes, if that is known.
+    #[inline(always)]
+    pub(super) fn get(&self, key: Key, displacement: i32, form: Form, lows: Lows) -> Option<(Bytes, Writes)> {
+        let known = self.known.get(*self.places.get(&key)? as usize)?;
+        let made = known.with(displacement)?;
+        let made = if lows == known.of { made } else { made.with(known.places?, known.of, lows) };
+        Some((made, known.writes.with(form, lows)))
+    }
+
+    /// What is known of an instruction that was made with any displacement and vectors.
+    pub(super) fn seen(&self, key: Key) -> Option<Seen> {
+        let known = self.known.get(*self.places.get(&key)? as usize)?;
+        Some(Seen { of: known.of, is_placed: known.places.is_some(), has_short: known.short.len > 0 })
+    }
+
+    /// Remembers an instruction with a displacement, of which it has a number of bytes, and the vectors that all of that key are made with.
+    pub(super) fn add(&mut self, key: Key, of: Lows, displacement: i32, (made, size): (Bytes, usize)) {
+        let known = self.known(key);
+        known.of = of;
+        let here = displacement.cast_unsigned();
         match (displacement, size) {
-            (0, _) => known.plain = Some(made),
+            (0, _) => known.plain = made,
             (_, 1) => {
-                known.short = Some(made);
-                known.unit = displacement / i32::from(made.bytes[usize::from(made.at)].cast_signed());
+                let short = (made.bits() >> (8 * made.at)) as u8;
+                known.short = made.displaced(u32::from(short), 0);
+                known.unit = (displacement / i32::from(short.cast_signed())).trailing_zeros();
             }
-            _ => known.long = Some(made),
+            _ => (known.long, known.far) = (made.displaced(here, 0), displacement),
         }
+    }
+
+    /// Notes where the vectors of an instruction stand.
+    pub(super) fn place(&mut self, key: Key, places: Places) {
+        self.known(key).places = Some(places);
+    }
+
+    /// Notes what an instruction writes whose vectors are the first of each eight.
+    pub(super) fn writes(&mut self, key: Key, writes: Writes) {
+        self.known(key).writes = writes;
     }
 }

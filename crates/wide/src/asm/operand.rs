@@ -140,6 +140,38 @@ impl Ops {
         Ops { code, out: out.into(), a, rm: rm.into(), n, round: RoundingControl::None }
     }
 
+    /// The same with the first of each eight vectors, where `lows` says which they are.
+    pub(super) fn without(self, lows: Lows) -> Ops {
+        self.moved(lows, |r, low| r - low, |n, low| n - low)
+    }
+
+    /// The same with vectors that come so much later.
+    pub(super) fn with(self, lows: Lows) -> Ops {
+        self.moved(lows, |r, low| r + low, |n, low| n + low)
+    }
+
+    fn moved(mut self, lows: Lows, to: fn(Register, u32) -> Register, fourth: fn(u32, u32) -> u32) -> Ops {
+        let [out, a, third, last] = lows.map(u32::from);
+        self.out.reg = to(self.out.reg, out);
+        self.a = to(self.a, a);
+        match &mut self.rm {
+            Rm::Reg(r) => *r = to(*r, third),
+            Rm::Mem(m) => m.index = to(m.index, third),
+        }
+        self.n = fourth(self.n, last);
+        self
+    }
+
+    /// Of the operands that [`Lows`] names, which are vectors.
+    pub(super) fn are_vectors(&self, form: Form) -> [bool; 4] {
+        let third = match self.rm {
+            Rm::Reg(r) => r,
+            Rm::Mem(m) => m.index,
+        };
+        let [a, b, c] = [self.out.reg, self.a, third].map(Register::is_vector_register);
+        [a, b, c, form == Form::Choice]
+    }
+
     /// The operand in memory.
     pub(super) fn mem(&self) -> Option<Mem> {
         match self.rm {
@@ -148,6 +180,9 @@ impl Ops {
         }
     }
 }
+
+/// Of the vectors of an instruction, which of eight that follow each other they are: `out`, `a`, `rm` or its index, and the one that is chosen by.
+pub(super) type Lows = [u8; 4];
 
 /// Which operands an instruction has.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,6 +203,12 @@ pub(super) enum Form {
     Signed,
     /// `rm, out`, where `out` is read.
     Store,
+    /// `rm, a, out`, where `out` is read: a store of some elements.
+    StoreSome,
+    /// `out, rm, a`: a gather.
+    Gather,
+    /// `out, a, rm, register`: a choice by the vector with the number `n`.
+    Choice,
     /// A jump or call to the label of `rm`.
     Jump,
 }
@@ -208,6 +249,12 @@ impl Writes {
             writes.general |= register_bit(Register::RAX) | register_bit(Register::RDX);
         }
         writes
+    }
+
+    /// What an instruction writes whose vectors are others of their eight.
+    pub(super) fn with(self, form: Form, lows: Lows) -> Writes {
+        let first = if matches!(form, Form::Store | Form::Number | Form::Signed) { lows[2] } else { lows[0] };
+        Writes { vectors: self.vectors << first, ..self }
     }
 }
 

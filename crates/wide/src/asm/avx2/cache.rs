@@ -3,15 +3,12 @@
 use iced_x86::{Code, Register};
 
 use super::super::{Asm, Mem};
-use super::state::{Value, number_of};
+use super::state::{HALVES, Value, Values, each_of, number_of};
 
 impl Asm {
     /// A register that nothing is in, for the expansion of the instruction.
     pub(super) fn temp(&mut self) -> Register {
-        let cache = &self.n().cache;
-        let free = (0..16).filter(|i| cache.pinned >> i & 1 == 0);
-        // One that holds nothing, else the one that was used longest ago.
-        let Some(i) = free.min_by_key(|i| (!cache.held[*i].values.is_empty(), cache.held[*i].used)) else {
+        let Some(i) = self.n().cache.oldest() else {
             self.lacks("a bug: an expansion needs more registers than there are");
             return Register::YMM0;
         };
@@ -21,11 +18,20 @@ impl Asm {
 
     /// A register holds nothing; slots get what it held.
     pub(super) fn evict(&mut self, i: usize) {
-        let values = std::mem::take(&mut self.n().cache.held[i].values);
-        let r = Register::YMM0 + i as u32;
-        for (v, _) in values.iter().filter(|(_, changed)| *changed) {
-            self.raw_store(Code::VEX_Vmovdqu_ymmm256_ymm, v.slot(), r);
+        let cache = &self.n().cache;
+        let (held, changed) = (cache.held(i), cache.changed);
+        self.put_away(held & changed);
+        self.n().cache.forget_all(held);
+    }
+
+    /// Slots get values that they do not have.
+    fn put_away(&mut self, values: Values) {
+        for v in each_of(values).map(Value::of) {
+            if let Some(i) = self.n().cache.find(v) {
+                self.raw_store(Code::VEX_Vmovdqu_ymmm256_ymm, v.slot(), Register::YMM0 + i as u32);
+            }
         }
+        self.n().cache.changed &= !values;
     }
 
     /// Whether half of a vector is read where it lies, and no register is to hold it.
@@ -42,59 +48,39 @@ impl Asm {
         }
         let r = self.temp();
         self.raw2(Code::VEX_Vmovdqu_ymm_ymmm256, r, v.slot().into());
-        self.n().cache.held[number_of(r)].values.push((v, false));
+        self.n().cache.hold(number_of(r), v, false);
         r
     }
 
     /// A value is what a register has.
     pub(super) fn set(&mut self, v: Value, r: Register) {
         let cache = &mut self.n().cache;
-        let held = &cache.held[number_of(r)].values;
-        if held.iter().any(|(x, _)| *x == v) {
-            return;
+        if !cache.has(number_of(r), v) {
+            cache.hold(number_of(r), v, true);
         }
-        cache.forget(v);
-        cache.held[number_of(r)].values.push((v, true));
     }
 
     /// Whether a register holds this value alone, so that it may be written for it.
     pub(super) fn holds_only(&mut self, r: Register, v: Value) -> bool {
-        matches!(self.n().cache.held[number_of(r)].values[..], [(x, _)] if x == v)
+        self.n().cache.held(number_of(r)) == 1 << v.number()
     }
 
     /// What a register held is something else now.
     pub(super) fn changed(&mut self, r: Register) {
-        self.n().cache.held[number_of(r)].values.iter_mut().for_each(|(_, changed)| *changed = true);
+        let cache = &mut self.n().cache;
+        cache.changed |= cache.held(number_of(r));
     }
 
     /// A value at its slot.
     pub(super) fn at_slot(&mut self, v: Value) -> Mem {
-        if let Some(i) = self.n().cache.find(v) {
-            let list = &mut self.n().cache.held[i].values;
-            let changed = list.iter_mut().find(|(x, changed)| *x == v && *changed);
-            if let Some((_, changed)) = changed {
-                *changed = false;
-                self.raw_store(Code::VEX_Vmovdqu_ymmm256_ymm, v.slot(), Register::YMM0 + i as u32);
-            }
-        }
+        let changed = self.n().cache.changed & 1 << v.number();
+        self.put_away(changed);
         v.slot()
     }
 
     /// Gives slots of vectors what changed. (Masks end at the next label.)
     pub(super) fn write_back(&mut self) {
-        for i in 0..16 {
-            let r = Register::YMM0 + i as u32;
-            let list = &mut self.n().cache.held[i].values;
-            let mut changed = Vec::new();
-            for (v, is_changed) in list.iter_mut() {
-                if *is_changed && matches!(v, Value::Half(..)) {
-                    *is_changed = false;
-                    changed.push(*v);
-                }
-            }
-            for v in changed {
-                self.raw_store(Code::VEX_Vmovdqu_ymmm256_ymm, v.slot(), r);
-            }
-        }
+        let changed = self.n().cache.changed & HALVES;
+        self.put_away(changed);
     }
 }

@@ -133,10 +133,7 @@ impl Asm {
 
     /// `yes` in lanes of 32 bits whose first bit is set in `mask`.
     fn blend_by_sign(&mut self, no: Register, yes: Register, mask: Register) -> Register {
-        let t = self.temp();
-        let made = iced_x86::Instruction::with4(Code::VEX_Vblendvps_ymm_ymm_ymmm256_ymm, t, no, yes, mask);
-        self.put(made, None);
-        t
+        self.choice(Code::VEX_Vblendvps_ymm_ymm_ymmm256_ymm, no, yes, mask)
     }
 
     /// The lower halves of sixteen lanes, one after the other.

@@ -18,6 +18,7 @@ impl Asm {
         let n = self.n();
         n.cache = Cache::default();
         n.masks = Mask::after_a_label();
+        n.ids = 0;
         n.labels.is_dead_end = is_dead_end;
     }
 
@@ -34,17 +35,12 @@ impl Asm {
             return;
         }
         if is_put {
-            let state = self.n().labels.put.get(&to.0).cloned().unwrap_or_default();
-            state.into_iter().for_each(|(r, v)| self.hold(r, v));
+            let state = self.n().labels.put.get(&to.0).copied().unwrap_or(State::NOTHING);
+            state.list().for_each(|(r, v)| self.hold(r, v));
         } else {
             let found = self.n().cache.state();
-            let arrivals = &mut self.n().labels.arrivals;
-            match arrivals.get_mut(&to.0) {
-                Some(other) => other.retain(|x| found.contains(x)),
-                None => {
-                    arrivals.insert(to.0, found);
-                }
-            }
+            let all = self.n().labels.arrivals.entry(to.0).or_insert(found);
+            *all = all.both(found);
         }
         if code == Code::Jmp_rel32_64 {
             self.settle(true);
@@ -60,15 +56,16 @@ impl Asm {
         let n = self.n();
         let here = (!n.labels.is_dead_end).then(|| n.cache.state());
         let state = match (here, n.labels.arrivals.remove(&l.0)) {
-            _ if n.labels.named.contains(&l.0) => State::new(),
-            (Some(here), Some(arrivals)) => here.into_iter().filter(|x| arrivals.contains(x)).collect(),
+            _ if n.labels.named.contains(&l.0) => State::NOTHING,
+            (Some(here), Some(arrivals)) => here.both(arrivals),
             (Some(state), None) | (None, Some(state)) => state,
-            (None, None) => State::new(),
+            (None, None) => State::NOTHING,
         };
-        n.cache = Cache::of(&state);
+        n.cache = Cache::of(state);
         n.masks = Mask::after_a_label();
+        n.ids = 0;
         n.labels.is_dead_end = false;
-        if !state.is_empty() {
+        if !state.is_nothing() {
             n.labels.put.insert(l.0, state);
         }
     }
@@ -92,6 +89,6 @@ impl Asm {
         let register = Register::YMM0 + r as u32;
         self.evict(r);
         self.raw2(Code::VEX_Vmovdqu_ymm_ymmm256, register, v.slot().into());
-        self.n().cache.loaded(r, v);
+        self.n().cache.hold(r, v, false);
     }
 }

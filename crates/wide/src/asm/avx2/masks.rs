@@ -29,8 +29,10 @@ impl Asm {
     /// Forgets vectors of masks that are no mask any more.
     pub(super) fn drop_masks(&mut self) {
         let Some(n) = &mut self.narrow else { return };
-        let ids = n.masks.iter().fold(0, |m, k| m | k.ids());
-        n.cache.keep_masks(ids);
+        if std::mem::take(&mut n.has_stale_masks) && n.ids != 0 {
+            n.ids = n.masks.iter().fold(0, |m, k| m | k.ids());
+            n.cache.keep_masks(n.ids);
+        }
     }
 
     fn mask(&mut self, k: Register) -> Mask {
@@ -38,18 +40,20 @@ impl Asm {
     }
 
     fn set_mask(&mut self, k: Register, mask: Mask) {
-        self.n().masks[number_of(k)] = mask;
+        let n = self.n();
+        n.masks[number_of(k)] = mask;
+        n.has_stale_masks = true;
     }
 
     /// A register as pieces of a mask that are being made. `taken`: numbers that are in use besides those of masks.
     fn name(&mut self, r: Register, taken: &mut u32) -> u8 {
-        let used = self.n().masks.iter().fold(*taken, |m, k| m | k.ids());
-        let id = used.trailing_ones();
+        let id = (self.n().ids | *taken).trailing_ones();
         if id >= 32 {
             self.lacks("a bug: more masks than there are slots");
             return 0;
         }
         *taken |= 1 << id;
+        self.n().ids |= 1 << id;
         self.set(Value::Mask(id as u8), r);
         id as u8
     }
@@ -105,7 +109,9 @@ impl Asm {
                 (0..n).for_each(|_| made.push(self.name(r, &mut taken)));
             }
         }
-        *self.n().masks[number_of(k)].pieces(lanes) = made;
+        let n = self.n();
+        *n.masks[number_of(k)].pieces(lanes) = made;
+        n.has_stale_masks = true;
         made
     }
 

@@ -3,13 +3,13 @@
 //! What lies in contexts, on the stack and among constants is the code's own: it is read and written as a whole and blended. Of other memory nothing is touched
 //! outside of a mask.
 
-use iced_x86::{Code, Instruction, Register};
+use iced_x86::{Code, Register};
 
 use super::super::{Asm, Mem, Ops2, Rm, low32};
-use super::Ops;
 use super::masks::low;
 use super::state::Value;
 use super::state::{BYTES, Lanes, Source, halves, slot};
+use super::{Form, Ops};
 
 const LOAD: Code = Code::VEX_Vmovdqu_ymm_ymmm256;
 const STORE: Code = Code::VEX_Vmovdqu_ymmm256_ymm;
@@ -190,8 +190,7 @@ impl Asm {
             }
             self.raw3(Code::VEX_Vpand_ymm_ymm_ymmm256, mask, bits, c.into());
             self.raw3(Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256, mask, mask, c.into());
-            let made = Instruction::with3(masked, self.memory(at(k)), mask, r);
-            self.put(made, Some(at(k)));
+            self.raw_store_some(masked, at(k), mask, r);
             self.bind_inside(next);
         }
         self.bind_inside(done);
@@ -211,8 +210,7 @@ impl Asm {
                     let new = self.blend(old, r, mask);
                     self.raw_store(STORE, m, new);
                 } else {
-                    let made = Instruction::with3(masked, self.memory(m), mask, r);
-                    self.put(made, Some(m));
+                    self.raw_store_some(masked, m, mask, r);
                 }
             }
             self.n().cache.unpin(pins);
@@ -340,7 +338,6 @@ impl Asm {
     }
 
     fn gather(&mut self, code: Code, to: Register, m: Mem, mask: Register) {
-        let made = Instruction::with3(code, to, self.memory(m), mask);
-        self.put(made, Some(m));
+        self.encode(Form::Gather, Ops::new(code, to, mask, m, 0));
     }
 }

@@ -23,6 +23,10 @@ pub(crate) enum Lanes {
 pub(crate) struct Narrow {
     pub(crate) cache: Cache,
     pub(crate) masks: [Mask; 8],
+    /// Numbers of pieces of masks that are in use.
+    pub(crate) ids: u32,
+    /// Whether there may be some that are of no mask any more.
+    pub(crate) has_stale_masks: bool,
     /// Which of the vectors 0 to 7 have been written since the last end of an instruction.
     pub(crate) written: u8,
     /// By bit from vector 8 on, which of them somebody reads after the instruction of the SIMT IR that is being emitted, as far as that is known.
@@ -37,6 +41,8 @@ impl Default for Narrow {
         Narrow {
             cache: Cache::default(),
             masks: Default::default(),
+            ids: 0,
+            has_stale_masks: false,
             written: 0,
             live: u32::MAX,
             lack: None,
@@ -99,6 +105,22 @@ pub(crate) enum Value {
 }
 
 impl Value {
+    /// Among all values.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Value::Half(v, h) => 2 * u32::from(v) + u32::from(h),
+            Value::Mask(id) => FIRST_MASK + u32::from(id),
+        }
+    }
+
+    /// The value with a number.
+    pub(crate) fn of(number: u32) -> Value {
+        match number.checked_sub(FIRST_MASK) {
+            Some(id) => Value::Mask(id as u8),
+            None => Value::Half((number / 2) as u8, (number % 2) as u8),
+        }
+    }
+
     pub(crate) fn slot(self) -> Mem {
         match self {
             Value::Half(v, h) => slot(64 * i32::from(v) + 32 * i32::from(h)),
@@ -107,20 +129,62 @@ impl Value {
     }
 }
 
-#[derive(Default)]
-pub(crate) struct Held {
-    /// What it holds, and whether the slot has something else.
-    pub(crate) values: Vec<(Value, bool)>,
-    pub(crate) used: u32,
-}
+/// Values by their numbers, as bits.
+pub(crate) type Values = u128;
+
+/// The values that are halves of vectors.
+pub(crate) const HALVES: Values = (1 << FIRST_MASK) - 1;
+
+/// The number of the first mask among values: that of a half is twice the number of its vector, and which half it is.
+const FIRST_MASK: u32 = 64;
+
+/// Values that there are.
+const VALUES: usize = 96;
+
+/// Where a value is that no register holds.
+const NOWHERE: u8 = 16;
 
 /// The sixteen registers.
-#[derive(Default)]
 pub(crate) struct Cache {
-    pub(crate) held: [Held; 16],
+    /// What each holds.
+    held: [Values; 16],
+    /// By value, the register that holds it.
+    place: [u8; VALUES],
+    /// Values that registers hold and slots do not.
+    pub(crate) changed: Values,
+    /// Values that are in registers.
+    pub(crate) present: Values,
+    /// Registers that hold something.
+    full: u16,
     /// Registers that the expansion of the instruction uses.
-    pub(crate) pinned: u16,
-    pub(crate) now: u32,
+    pinned: u16,
+    /// By register, when it was used last.
+    used: [u32; 16],
+    now: u32,
+}
+
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache {
+            held: [0; 16],
+            place: [NOWHERE; VALUES],
+            changed: 0,
+            present: 0,
+            full: 0,
+            pinned: 0,
+            used: [0; 16],
+            now: 0,
+        }
+    }
+}
+
+/// The numbers of some values.
+pub(crate) fn each_of(mut values: Values) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let next = (values != 0).then(|| values.trailing_zeros())?;
+        values &= values - 1;
+        Some(next)
+    })
 }
 
 impl Cache {
@@ -139,63 +203,127 @@ impl Cache {
 
     pub(crate) fn touch(&mut self, i: usize) -> Register {
         self.now += 1;
-        self.held[i].used = self.now;
+        self.used[i] = self.now;
         self.pinned |= 1 << i;
         Register::YMM0 + i as u32
     }
 
+    /// The register for something new: one that holds nothing, else the one that was used longest ago. `None` if the expansion uses all.
+    pub(crate) fn oldest(&self) -> Option<usize> {
+        let empty = !self.full & !self.pinned;
+        if empty != 0 {
+            return Some(empty.trailing_zeros() as usize);
+        }
+        (0..16).filter(|i| self.pinned >> i & 1 == 0).min_by_key(|i| self.used[*i])
+    }
+
     pub(crate) fn find(&self, v: Value) -> Option<usize> {
-        self.held.iter().position(|h| h.values.iter().any(|(x, _)| *x == v))
+        let i = self.place[v.number() as usize];
+        (i != NOWHERE).then_some(usize::from(i))
     }
 
     /// Whether every register holds something.
     pub(crate) fn is_full(&self) -> bool {
-        self.held.iter().all(|h| !h.values.is_empty())
+        self.full == u16::MAX
     }
 
+    /// Whether a register holds a value.
+    pub(crate) fn has(&self, i: usize, v: Value) -> bool {
+        self.held[i] >> v.number() & 1 == 1
+    }
+
+    /// What a register holds.
+    pub(crate) fn held(&self, i: usize) -> Values {
+        self.held[i]
+    }
+
+    /// A register holds a value too. `changed`: its slot has something else.
+    pub(crate) fn hold(&mut self, i: usize, v: Value, changed: bool) {
+        self.forget(v);
+        let bit = 1 << v.number();
+        self.held[i] |= bit;
+        self.place[v.number() as usize] = i as u8;
+        self.present |= bit;
+        self.full |= 1 << i;
+        if changed {
+            self.changed |= bit;
+        }
+    }
+
+    /// No register holds a value.
+    #[inline]
     pub(crate) fn forget(&mut self, v: Value) {
-        self.held.iter_mut().for_each(|h| h.values.retain(|(x, _)| *x != v));
+        if self.find(v).is_some() {
+            self.forget_all(1 << v.number());
+        }
     }
 
-    /// What registers hold, one value each.
-    pub(crate) fn state(&self) -> Vec<(usize, Value)> {
-        let half = |h: &Held| h.values.iter().map(|(v, _)| *v).find(|v| matches!(v, Value::Half(..)));
-        self.held.iter().enumerate().filter_map(|(i, h)| Some((i, half(h)?))).collect()
+    /// No register holds any of some values.
+    pub(crate) fn forget_all(&mut self, values: Values) {
+        let values = values & self.present;
+        for v in each_of(values) {
+            let i = usize::from(std::mem::replace(&mut self.place[v as usize], NOWHERE));
+            self.held[i] &= !(1 << v);
+            if self.held[i] == 0 {
+                self.full &= !(1 << i);
+            }
+        }
+        self.present &= !values;
+        self.changed &= !values;
+    }
+
+    /// Halves of vectors that registers hold, one for each.
+    pub(crate) fn state(&self) -> State {
+        State(self.held.map(|values| {
+            let half = (values & HALVES).trailing_zeros();
+            if half < FIRST_MASK { half as u8 } else { NO_HALF }
+        }))
     }
 
     /// With registers that hold what their slots have.
-    pub(crate) fn of(state: &[(usize, Value)]) -> Cache {
+    pub(crate) fn of(state: State) -> Cache {
         let mut cache = Cache::default();
-        state.iter().for_each(|(i, v)| cache.held[*i].values.push((*v, false)));
+        state.list().for_each(|(i, v)| cache.hold(i, v, false));
         cache
-    }
-
-    pub(crate) fn has(&self, i: usize, v: Value) -> bool {
-        self.held[i].values.iter().any(|(x, _)| *x == v)
-    }
-
-    /// A register holds a value alone, which its slot has.
-    pub(crate) fn loaded(&mut self, i: usize, v: Value) {
-        self.forget(v);
-        self.held[i].values = vec![(v, false)];
     }
 
     /// Forgets vectors that nobody reads, by bit from vector 8 on.
     pub(crate) fn keep(&mut self, live: u32) {
-        let lives = |v: &Value| match v {
-            Value::Half(v, _) => *v >= 8 && live >> (v - 8) & 1 == 1,
-            Value::Mask(_) => true,
-        };
-        self.held.iter_mut().for_each(|h| h.values.retain(|(v, _)| lives(v)));
+        let dead = each_of(self.present & HALVES).filter(|n| *n < 16 || live >> (n / 2 - 8) & 1 == 0);
+        let dead = dead.fold(0, |all, n| all | 1 << n);
+        self.forget_all(dead);
     }
 
     /// Forgets masks but those of a set.
     pub(crate) fn keep_masks(&mut self, ids: u32) {
-        let lives = |v: &Value| match v {
-            Value::Half(..) => true,
-            Value::Mask(id) => ids >> id & 1 == 1,
-        };
-        self.held.iter_mut().for_each(|h| h.values.retain(|(v, _)| lives(v)));
+        self.forget_all(self.present & !HALVES & !(Values::from(ids) << FIRST_MASK));
+    }
+}
+
+/// By register of the host, which half it holds.
+#[derive(Clone, Copy)]
+pub(crate) struct State([u8; 16]);
+
+/// In a state: none.
+const NO_HALF: u8 = u8::MAX;
+
+impl State {
+    /// Nothing is in registers.
+    pub(crate) const NOTHING: State = State([NO_HALF; 16]);
+
+    /// What registers hold here and there.
+    pub(crate) fn both(self, other: State) -> State {
+        State(std::array::from_fn(|i| if self.0[i] == other.0[i] { self.0[i] } else { NO_HALF }))
+    }
+
+    pub(crate) fn is_nothing(self) -> bool {
+        self.list().next().is_none()
+    }
+
+    /// Registers by number, and what they hold.
+    pub(crate) fn list(self) -> impl Iterator<Item = (usize, Value)> {
+        let halves = self.0.into_iter().enumerate().filter(|(_, n)| *n != NO_HALF);
+        halves.map(|(i, n)| (i, Value::of(u32::from(n))))
     }
 }
 
@@ -262,9 +390,6 @@ impl Mask {
         [self.d, self.q, self.b].iter().flat_map(|p| p.list()).fold(0, |m, id| m | 1 << id)
     }
 }
-
-/// Registers by number, and what they hold.
-pub(crate) type State = Vec<(usize, Value)>;
 
 #[derive(Default)]
 pub(crate) struct Labels {
