@@ -5,7 +5,7 @@
 //!
 //! How to read it: it has two parts. For every generator of code, [`abi`] is the contract between compiled code and the runtime, and [`analysis`] finds
 //! facts. Others decide: [`prepare`] the form of the function, [`access`] what an access to memory is, [`order`] what the [`host`] does for its order,
-//! [`nans`] where NaNs may stay as they come, [`ways`] how a value op is done, [`ValueOp`] what it asks of its sources. A [`Plan`] has all of that.
+//! [`nans`] where NaNs may stay as they come, [`subnormals`] where there are none of those, [`ways`] how a value op is done, [`ValueOp`] what it asks of its sources. A [`Plan`] has all of that.
 //! [`packs`] is the strategy of full and masked copies, which one generator, `codegen`, reads: a [`packs::Strategy`], whose `Display` is the text of a plan.
 //!
 //! Invariants: a plan depends on the function and the options alone; nothing here writes tables of sites or emits code. Outside of [`packs`] nothing
@@ -22,6 +22,7 @@ pub mod order;
 pub mod packs;
 mod plan;
 pub mod prepare;
+pub mod subnormals;
 mod value_op;
 pub mod ways;
 

@@ -19,6 +19,7 @@ use crate::analysis::variables::{Trace, Variable, traces_of_addresses};
 use crate::nans::loose;
 use crate::options::Options;
 use crate::prepare::{addresses_first, single_latches, warps_apart, zero_first};
+use crate::subnormals::without;
 
 /// Statements of a function, ends of blocks included, above which what its code costs to make counts as much as how fast it is, where a generator must choose.
 const LONG: usize = 150;
@@ -40,6 +41,8 @@ pub struct Plan {
     pub origins: Vec<Option<(u32, u32)>>,
     /// Registers whose bits may hold a NaN that is not canonical.
     pub may_hold_odd_nan: Vec<bool>,
+    /// Registers that never hold a subnormal number of `.f32`.
+    pub without_subnormals: Vec<bool>,
     /// Whether stores must tell that memory changed.
     pub tells_dirty: bool,
     /// The numbers of barriers, yields and warp-level ops.
@@ -113,6 +116,7 @@ impl Plan {
             frame: Frame::of(&f),
             origins: origins(&f, &def_count),
             may_hold_odd_nan: loose(&f, &facts),
+            without_subnormals: without(&f),
             tells_dirty: f.blocks.iter().any(|b| matches!(b.term, Term::Yield { .. })),
             sites: Sites::of(&f),
             traces: if options.audited { traces_of_addresses(&f) } else { Vec::new() },

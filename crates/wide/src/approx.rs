@@ -218,7 +218,7 @@ impl Emit<'_> {
 
     /// A function of a vector, to vector 6; `eax` are lanes in which that is not sure.
     fn part_of(&mut self, (function, ftz): Rounded, a: Register) {
-        let given = Src { at: At::Given(a), ty: Ty::B32, odd: false };
+        let given = Src::new(At::Given(a), Ty::B32);
         let x = if ftz { self.flushed(&given, 0, 0) } else { a };
         self.copy(Ty::B32, zmm(0).into(), x.into());
         self.function_of(function);

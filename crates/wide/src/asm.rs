@@ -565,6 +565,12 @@ impl Asm {
         self.jump_inside(code, to);
     }
 
+    /// A call of code that leaves nothing in vectors 0 to 7.
+    pub fn call_routine(&mut self, to: Label) {
+        self.drop_temporaries();
+        self.jump(Code::Call_rel32_64, to);
+    }
+
     /// A call of code that touches general registers alone: vectors keep what they hold.
     pub fn call_scalar(&mut self, to: Label) {
         self.jump_inside(Code::Call_rel32_64, to);

@@ -618,7 +618,7 @@ impl Emit<'_> {
             let mode = FMode { ty, round: Rounding::Nearest, ftz: false, sat: false, relu: false };
             let src = [(0, R8), (1, RSI)].map(|(i, word)| {
                 self.a.op2(Code::EVEX_Vmovd_xmm_rm32, xmm(zmm(i)), low32(word));
-                Src { at: At::Given(zmm(i)), ty: Ty::B32, odd: false }
+                Src::new(At::Given(zmm(i)), Ty::B32)
             });
             self.half_op(Pure::FAdd(mode), 0, &src, zmm(4).into());
             self.a.op2(Code::EVEX_Vmovd_rm32_xmm, low32(R8), xmm(zmm(4)));

@@ -64,9 +64,13 @@ const NEEDED: &[(Feature, &str)] = &[
 const NEEDED_OF_AVX2: &[(Feature, &str)] =
     &[(Feature::Avx2, "AVX2"), (Feature::Fma, "FMA"), (Feature::F16c, "F16C"), (Feature::Bmi1, "BMI1")];
 
-fn has_avx512(host: &Host) -> bool {
+/// Whether wide code of a host has vectors of 512 bits. Where it has not, it takes longer to make, and leaves more to routines in code that is made without gangs.
+pub fn has_wide_vectors(host: &Host) -> bool {
     NEEDED.iter().all(|(feature, _)| host.has(*feature))
 }
+
+/// Accesses of lanes anywhere that lean code of AVX2 does in place.
+const FIRST: InPlace = InPlace { outside: 1, in_loops: 4 };
 
 /// Instructions after which it is asked again whether anybody wants the code: less than a millisecond.
 const ASK_EACH: usize = 256;
@@ -74,7 +78,7 @@ const ASK_EACH: usize = 256;
 /// The first feature that wide code needs and a host lacks.
 pub fn missing_feature(host: &Host) -> Option<&'static str> {
     let missing = NEEDED_OF_AVX2.iter().find(|(feature, _)| !host.has(*feature)).map(|(_, name)| *name);
-    missing.filter(|_| !has_avx512(host))
+    missing.filter(|_| !has_wide_vectors(host))
 }
 
 /// Compiles a function. `Options::speculate`: it may rest on tests that are made when a CTA begins, and give `Deopt` then. `Options::masked` is not asked.
@@ -116,7 +120,7 @@ fn made(
     (with_text, room): (bool, u32),
     wanted: &dyn Fn() -> bool,
 ) -> Result<Option<(Assembly, Vec<Line>)>, Refusal> {
-    let mut a = if has_avx512(&options.host) { Asm::new() } else { Asm::with_avx2() };
+    let mut a = if has_wide_vectors(&options.host) { Asm::new() } else { Asm::with_avx2() };
     if with_text {
         a.keep_text();
     }
@@ -134,6 +138,8 @@ fn made(
     let masks_set = (0..n).map(|_| a.label()).collect();
     let prologue = (0..n).map(|_| a.label()).collect();
     let units = [a.label(), a.label()];
+    // An access takes three times as long to make of instructions of AVX2.
+    let is_spare = !options.gangs && !a.has_wide_vectors();
     let [dispatch, advance, idle, out, trapped, save, load] = std::array::from_fn(|_| a.label());
     let mut e = Emit {
         plan: &plan,
@@ -158,7 +164,9 @@ fn made(
         movers: [None; 2],
         cold_moves: Vec::new(),
         accessors: Vec::new(),
-        in_place: InPlace::default(),
+        in_place: if is_spare { FIRST } else { InPlace::default() },
+        before_routine: is_spare.then_some(FIRST),
+        has_left: false,
         n_looked_at: 0,
         matrix_reader: None,
         functions: None,
@@ -223,7 +231,7 @@ fn made(
         drop(e);
         return made(func, options, (with_text, room), wanted);
     }
-    let goes_alone = !options.gangs && e.may_have_gangs();
+    let goes_alone = !options.gangs && (e.may_have_gangs() || e.has_left);
     let mut tables = std::mem::take(&mut e.tables);
     for (others, first) in e.twins.values() {
         others.iter().for_each(|site| tables.mems[*site].twin = first.map(|site| site as u32));

@@ -235,7 +235,7 @@ impl Emit<'_> {
                     self.a.op2(load_code(Ty::B32), wide, r);
                 }
                 self.widen_half(half, wide);
-                let s = Src { at: At::Given(wide), ty: Ty::B32, odd: false };
+                let s = Src::new(At::Given(wide), Ty::B32);
                 self.float_as_int(Cvt { ftz: false, ..c }, bits, signed, q, &s, round, out);
             }
             Conversion::Saturate => {

@@ -129,6 +129,10 @@ pub(crate) struct Emit<'p> {
     /// Accesses of lanes anywhere (`accessor`), and how many were done in place.
     pub(crate) accessors: Vec<Accessor>,
     pub(crate) in_place: InPlace,
+    /// Those that are not left to the routine where they cannot be code that a function has once, if any are.
+    pub(crate) before_routine: Option<InPlace>,
+    /// Whether any were left to it.
+    pub(crate) has_left: bool,
     /// Accesses of shared memory that are looked at whether their lanes are neighbours.
     pub(crate) n_looked_at: u32,
     /// Functions that have code of their own, once they are counted (`approx`).
@@ -353,7 +357,7 @@ impl Emit<'_> {
         self.a.number(RDX, site as u64);
         self.a.number(RAX, 8 * r as u64);
         let call = self.call_here();
-        self.a.jump(Code::Call_rel32_64, call);
+        self.a.call_routine(call);
     }
 
     /// Leaves with a reason, for the context in `rbp`.

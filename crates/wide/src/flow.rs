@@ -639,7 +639,7 @@ impl Emit<'_> {
 
     fn switch(&mut self, b: usize, index: Val, targets: &[BlockId]) {
         let s = self.src(index);
-        let of = |k: usize| Src { at: At::Imm(k as u64), ty: Ty::B32, odd: false };
+        let of = |k: usize| Src::new(At::Imm(k as u64), Ty::B32);
         let go = self.a.label();
         self.mask_op(Pure::ICmp(Cmp::Ge, Int::U32), &[s, of(targets.len())]);
         self.a.op2(Code::And_r32_rm32, EAX, LANES);

@@ -111,7 +111,7 @@ impl Emit<'_> {
                 let moved = [0, 1].map(|i| {
                     let (r, to) = (self.reg(&src[i], q, i as u8), zmm(i as u8));
                     self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, to, r, 8);
-                    Src { at: At::Given(to), ty: Ty::B32, odd: false }
+                    Src::new(At::Given(to), Ty::B32)
                 });
                 self.mul_hi(Int { ty: Ty::B32, signed }, q, &moved, out);
             }

@@ -75,6 +75,6 @@ mod video;
 mod video_simd;
 mod warp;
 
-pub use compile::{Assembly, compile, compile_while, lines, missing_feature};
+pub use compile::{Assembly, compile, compile_while, has_wide_vectors, lines, missing_feature};
 pub use emit::Refusal;
 pub use ops::is_for_routine;

@@ -232,6 +232,9 @@ impl Emit<'_> {
     /// A source of `.f32` with subnormal numbers made zero. Uses `k7`.
     pub(crate) fn flushed(&mut self, s: &Src, q: usize, scratch: u8) -> Register {
         let r = self.reg(s, q, scratch);
+        if s.flushed {
+            return r;
+        }
         let to = zmm(scratch);
         if r != to {
             self.a.op2(load_code(Ty::B32), to, r);
@@ -242,8 +245,10 @@ impl Emit<'_> {
 
     /// Makes subnormal numbers of `.f32` zero. Uses `k7`.
     pub(crate) fn flush(&mut self, out: Out) {
+        // Zeros stay what they are.
         let k = Out::masked(Register::K7, out.mask);
-        self.a.op2i(Code::EVEX_Vfpclassps_kr_k1_zmmm512b32_imm8, k, out.reg, 0x20);
+        let exponent = self.constant(Ty::B32, 0x7f80_0000);
+        self.a.op3(Code::EVEX_Vptestnmd_kr_k1_zmm_zmmm512b32, k, out.reg, exponent);
         let c = self.constant(Ty::B32, 1 << 31);
         self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Out::masked(out.reg, Register::K7), out.reg, c);
     }
@@ -475,8 +480,7 @@ impl Emit<'_> {
 
     /// A part of an op on all words of 64-bit lanes.
     fn on_singles(&mut self, op: Pure, q: usize, src: &[Src], out: Out) {
-        let words: Vec<Src> =
-            (0..).zip(src).map(|(i, s)| Src { at: At::Given(self.reg(s, q, i)), ty: Ty::B32, odd: false }).collect();
+        let words: Vec<Src> = (0..).zip(src).map(|(i, s)| Src::new(At::Given(self.reg(s, q, i)), Ty::B32)).collect();
         self.part(op, q, &words, zmm(6).into());
         if op.facts().is_loose {
             self.canonical(Ty::B32, zmm(6).into());
@@ -497,16 +501,18 @@ impl Emit<'_> {
         let flush = x.mode.ftz && x.mode.ty == Float::F32;
         let code = by_width(ty, x.narrow, x.wide);
         let nearest = x.round == RoundingControl::None;
+        // Whether all sources are taken as they are.
+        let as_is = !flush || src.iter().all(|s| s.flushed);
         let source = |e: &mut Self, i: usize, scratch: u8| {
             if flush { e.flushed(&src[i], q, scratch) } else { e.reg(&src[i], q, scratch) }
         };
         match x.form {
             ArithmeticForm::Two => {
                 // Which NaN comes out makes no difference.
-                let swaps = nearest && !flush && x.commutes && src[0].is_memory() && !src[1].is_memory();
+                let swaps = nearest && as_is && x.commutes && src[0].is_memory() && !src[1].is_memory();
                 let (first, second) = if swaps { (1, 0) } else { (0, 1) };
                 let a = source(self, first, 0);
-                if nearest && !flush {
+                if nearest && as_is {
                     let b = self.rm(&src[second], q, 1);
                     self.a.op3(code, out, a, b);
                 } else {
@@ -514,7 +520,7 @@ impl Emit<'_> {
                     self.a.op3r(code, out, a, b, x.round);
                 }
             }
-            ArithmeticForm::Three if nearest && !flush => {
+            ArithmeticForm::Three if nearest && as_is => {
                 let [a, b, c] = [0, 1, 2].map(|i| self.rm(&src[i], q, i as u8));
                 self.multiply_add(ty, out, a, b, c);
             }
@@ -728,11 +734,10 @@ impl Emit<'_> {
         if self.a.has_wide_vectors() {
             self.range(m, a.into(), [a, b]);
         } else {
-            self.by_keys(m, [a, b]);
+            self.by_both_orders(m, [a, b]);
         }
         if xorsign {
-            let or = by_width(ty, Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vporq_zmm_k1z_zmm_zmmm512b64);
-            self.a.op3(or, a, a, zmm(2));
+            self.a.op3(or(ty), a, a, zmm(2));
         }
         let c = self.constant(ty, ty.mask() >> 1);
         self.a.op2(load_code(ty), Out::masked(a, Register::K5), c);
@@ -749,27 +754,31 @@ impl Emit<'_> {
         self.a.op3i(range, out, a, b, 4 | u32::from(m.max));
     }
 
-    /// By keys that order floats as integers, -0 below +0: to the first of two vectors, both of which it changes.
-    fn by_keys(&mut self, m: MinMax, [a, b]: [Register; 2]) {
+    /// Of two numbers, or two NaNs, to the first vector. The host gives the second of two zeros: both orders are asked, and of two answers that differ in the sign alone
+    /// that one is made that has it or has not. Uses vector 4.
+    fn by_both_orders(&mut self, m: MinMax, [a, b]: [Register; 2]) {
         let ty = width_of(m.float);
-        let sra = by_width(ty, Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsraq_zmm_k1z_zmmm512b64_imm8);
-        let srl = by_width(ty, Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8);
-        let key = |e: &mut Self, r: Register| {
-            e.a.op2i(sra, zmm(4), r, ty.bits() - 1);
-            e.a.op2i(srl, zmm(4), zmm(4), 1);
-            e.a.op3(Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64, r, r, zmm(4));
+        let code = match m.max {
+            true => {
+                by_width(ty, Code::EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae, Code::EVEX_Vmaxpd_zmm_k1z_zmm_zmmm512b64_sae)
+            }
+            false => {
+                by_width(ty, Code::EVEX_Vminps_zmm_k1z_zmm_zmmm512b32_sae, Code::EVEX_Vminpd_zmm_k1z_zmm_zmmm512b64_sae)
+            }
         };
-        key(self, a);
-        key(self, b);
-        let int = Int { ty, signed: true };
-        let Some(s) = simple(if m.max { Pure::Max(int) } else { Pure::Min(int) }) else { panic!("{int:?}") };
-        self.a.op3(by_width(ty, s.narrow, s.wide), a, a, b);
-        key(self, a);
+        self.a.op3(code, zmm(4), a, b);
+        self.a.op3(code, a, b, a);
+        let both = if m.max { and(ty) } else { or(ty) };
+        self.a.op3(both, a, a, zmm(4));
     }
 }
 
 pub(crate) fn and(ty: Ty) -> Code {
     by_width(ty, Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64)
+}
+
+fn or(ty: Ty) -> Code {
+    by_width(ty, Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vporq_zmm_k1z_zmm_zmmm512b64)
 }
 
 pub(crate) fn ternary(ty: Ty) -> Code {

@@ -129,7 +129,7 @@ impl Emit<'_> {
                 }
             }
             Place::Mask(at) => {
-                let s = Src { at: At::Flags(from), ty: Ty::P, odd: false };
+                let s = Src::new(At::Flags(from), Ty::P);
                 self.bits(&s);
                 self.a.op2(Code::Xor_r32_rm32, EAX, ctx(at));
                 self.a.op2(Code::And_r32_rm32, EAX, lanes);

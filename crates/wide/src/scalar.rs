@@ -276,13 +276,13 @@ impl Emit<'_> {
     fn given(&mut self, (op, result): (Pure, Reg), v: Val, lane: usize, i: u8) -> Src {
         let ty = self.ty(v);
         if let Val::Imm(x, ty) = v {
-            return Src { at: At::Imm(x & ty.mask()), ty, odd: false };
+            return Src::new(At::Imm(x & ty.mask()), ty);
         }
         if ty == Ty::P {
             self.lane_value(v, lane, RAX);
             let at = self.take_scratch(64);
             self.store64(ctx(at), RAX);
-            return Src { at: At::Words(Shape::UNIFORM, at), ty, odd: false };
+            return Src::new(At::Words(Shape::UNIFORM, at), ty);
         }
         let spread = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
         if self.is_in_vector(v) {
@@ -300,7 +300,7 @@ impl Emit<'_> {
         if self.source_of(op, result, v).odd {
             self.canonical(ty, zmm(i).into());
         }
-        Src { at: At::Given(zmm(i)), ty, odd: false }
+        Src::new(At::Given(zmm(i)), ty)
     }
 
     /// Whether every lane of the vector for results holds a value, since it was made as the result of vector code.

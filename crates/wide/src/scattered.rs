@@ -47,6 +47,14 @@ impl Emit<'_> {
         if self.is_called(inst, x) {
             return Some(self.call_accessor(inst, x));
         }
+        if self.is_left(x) {
+            if let Some(indexed) = self.index_of(x).cloned() {
+                self.make_delayed(x, &indexed);
+            }
+            self.ensure_words(x.class.address);
+            self.a.jump(Code::Jmp_rel32_64, x.cold);
+            return None;
+        }
         let done = self.a.label();
         self.by_all(inst, x, done);
         let is_indexed = self.by_index(inst, x, done);
@@ -135,6 +143,16 @@ impl Emit<'_> {
         }
         self.a.bind_if_wanted(done);
         None
+    }
+
+    /// Whether an access is left to the routine, so that a long function is made in time.
+    fn is_left(&mut self, x: &Access) -> bool {
+        let is_in_loop = self.plan.facts.cfg.loop_of[self.at.0].is_some();
+        let is_left = x.limits != Limits::Safe
+            && !self.in_head
+            && self.before_routine.as_mut().is_some_and(|first| !first.takes(is_in_loop));
+        self.has_left |= is_left;
+        is_left
     }
 
     /// Gives each vector of the addresses of lanes, with the offset, to `take`: in vector 0 to 3 by its number, or where they live.

@@ -312,7 +312,7 @@ impl Emit<'_> {
         }
         self.a.store(store_code(Ty::B32), ctx(rows), given, ALL);
         if of.count == 4 {
-            let s = Src { at: At::Given(given), ty: Ty::B32, odd: false };
+            let s = Src::new(At::Given(given), Ty::B32);
             self.reversed(Ty::B32, 0, &[s], turned.into());
             self.a.store(store_code(Ty::B32), ctx(rows + 128), turned, ALL);
         }

@@ -3,6 +3,7 @@
 use handloom_ir::simt::{Reg, Term, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::analysis::shape::Shape;
+use handloom_plan::subnormals;
 use iced_x86::{Code, Register};
 use smallvec::SmallVec;
 
@@ -22,6 +23,8 @@ pub(crate) struct Src {
     pub(crate) ty: Ty,
     /// Its NaNs need not be canonical, and the op looks at their bits.
     pub(crate) odd: bool,
+    /// Read as `.f32`, it is no subnormal number.
+    pub(crate) flushed: bool,
 }
 
 /// Where a source is.
@@ -42,6 +45,11 @@ pub(crate) enum At {
 }
 
 impl Src {
+    /// A source of which nothing else is known.
+    pub(crate) fn new(at: At, ty: Ty) -> Src {
+        Src { at, ty, odd: false, flushed: false }
+    }
+
     /// Whether an instruction can read it from memory, as it lies there.
     pub(crate) fn is_memory(&self) -> bool {
         match self.at {
@@ -93,7 +101,11 @@ impl Emit<'_> {
                 Place::Words(at) => At::Words(self.shape(v).unwrap_or(Shape::UNIFORM), at),
             },
         };
-        Src { at, ty, odd: false }
+        let flushed = match v {
+            Val::Imm(x, _) => subnormals::is_none(x),
+            Val::Reg(r) => self.plan.without_subnormals[r.idx()],
+        };
+        Src { at, ty, odd: false, flushed }
     }
 
     fn memory_operand(&self, r: Reg) -> At {

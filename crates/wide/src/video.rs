@@ -359,7 +359,7 @@ impl Emit<'_> {
         self.a.op3i(JOIN, zmm(6), zmm(6), ymm(zmm(7)), 1);
         match (v.end, c) {
             (VideoEnd::Merge(part), Some(c)) => {
-                let c = Src { at: At::Given(c), ty: Ty::B32, odd: false };
+                let c = Src::new(At::Given(c), Ty::B32);
                 self.merge(part, q, &c, out);
             }
             _ => self.copy(Ty::B32, out, zmm(6).into()),

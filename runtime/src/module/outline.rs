@@ -106,8 +106,8 @@ pub(super) fn is_small<'f>(funcs: impl Iterator<Item = &'f simt::Function>) -> b
     size(funcs) <= SMALL
 }
 
-/// Whether wide code of some functions is made in less time without gangs.
-pub(super) fn is_for_lean<'f>(funcs: impl Iterator<Item = &'f simt::Function>) -> bool {
+/// Whether wide code of some functions may have gangs, and takes less time to make without them.
+pub(super) fn is_short<'f>(funcs: impl Iterator<Item = &'f simt::Function>) -> bool {
     size(funcs) <= MOST_LEAN
 }
 

@@ -449,7 +449,13 @@ impl Specialised {
     /// Whether there is wide code that is made in less time than the best.
     fn has_lean(&self, key: &Key) -> bool {
         let is_plain = !key.audited && key.counted == Counting::Nothing;
-        is_plain && key.backend == Backend::Wide && outline::is_for_lean(self.functions())
+        let is_wide = key.backend == Backend::Wide;
+        is_plain && is_wide && (self.is_short() || !handloom_wide::has_wide_vectors(&key.host))
+    }
+
+    /// Whether the best code of the functions is made in little time.
+    fn is_short(&self) -> bool {
+        outline::is_short(self.functions())
     }
 
     /// The tier of wide code that the first launch starts in, if it asks for at least one.
@@ -465,7 +471,8 @@ impl Specialised {
         outline: &Outline,
         tier: Tier,
     ) -> Option<Specialised> {
-        if tier == Tier::Lean || !self.has_lean(key) || !self.functions().any(handloom_lower::may_unroll) {
+        let may_gain = tier != Tier::Lean && self.has_lean(key) && self.is_short();
+        if !may_gain || !self.functions().any(handloom_lower::may_unroll) {
             return None;
         }
         let mut better = Specialised::make_with(module, key, outline, true);
@@ -476,7 +483,7 @@ impl Specialised {
 
     /// The parameters that are worth to be constants of code of a tier.
     pub(super) fn places(&self, key: &Key, tier: Tier) -> Vec<ParamPlace> {
-        if tier == Tier::Lean || !key.known.is_empty() || !self.has_lean(key) {
+        if tier == Tier::Lean || !key.known.is_empty() || !self.has_lean(key) || !self.is_short() {
             return Vec::new();
         }
         self.funcs.get(self.entry).map_or_else(Vec::new, handloom_lower::that_count_turns)

@@ -11,6 +11,7 @@ mod reach;
 mod read;
 mod shapes;
 mod sites;
+mod subnormals;
 mod variables;
 mod ways;
 

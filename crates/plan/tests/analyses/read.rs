@@ -91,7 +91,8 @@ fn names(f: &Function) -> Vec<(String, Op)> {
         ops.extend([Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Ge].map(|c| Op::Pure(Pure::ICmp(c, i))));
     }
     let nearest = FMode { ty: Float::F32, round: Rounding::Nearest, ftz: false, sat: false, relu: false };
-    ops.extend([Pure::FAdd(nearest), Pure::FMul(nearest)].map(Op::Pure));
+    let flushing = FMode { ftz: true, ..nearest };
+    ops.extend([Pure::FAdd(nearest), Pure::FMul(nearest), Pure::FAdd(flushing)].map(Op::Pure));
     ops.extend([0, 1, 2].map(|i| Op::Sreg(Sreg::Tid(i))));
     ops.extend([Sreg::Laneid, Sreg::Ctaid(0), Sreg::Nctaid(0), Sreg::LanemaskLt, Sreg::Clock].map(Op::Sreg));
     ops.extend([0, 8, 16].map(|offset| Op::ParamAddr { offset }));

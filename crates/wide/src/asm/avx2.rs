@@ -91,6 +91,14 @@ impl Asm {
         self.drop_masks();
     }
 
+    /// From here on, nobody reads what vectors 0 to 7 had until now.
+    pub(super) fn drop_temporaries(&mut self) {
+        if let Some(n) = &mut self.narrow {
+            n.written = 0;
+            n.cache.keep(u32::MAX);
+        }
+    }
+
     /// Behind a label that is called: the first so many vectors are what the caller wrote to them, which their slots have.
     pub fn takes_vectors(&mut self, n: u32) {
         if let Some(narrow) = &mut self.narrow {
@@ -169,7 +177,8 @@ impl Asm {
             }
             Some(Way::Sum(code, lanes)) => self.multiply_add(code, lanes, o),
             None => {
-                let done = self.emulate(o) || self.mask_op(o) || self.cross(o) || self.conversion(o) || self.moved(o);
+                // The most frequent first.
+                let done = self.moved(o) || self.mask_op(o) || self.cross(o) || self.emulate(o) || self.conversion(o);
                 if !done {
                     self.lacks(format!("{:?}", o.code));
                 }

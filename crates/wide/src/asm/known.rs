@@ -1,7 +1,6 @@
 //! Encodings that were made before. Most instructions of a function differ from an earlier one in nothing but their vectors, and where in memory they read
 //! or write: its bytes are copied, the numbers of the vectors and the displacement put in.
 
-use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use handloom_diag::hash::FastMap;
@@ -13,8 +12,16 @@ use super::operand::{Base, Form, Lows, Ops, Rm, Writes};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key(u64, u64);
 
-/// The vectors.
-const VECTORS: Range<u8> = Register::XMM0 as u8..Register::ZMM31 as u8 + 1;
+/// By register, which of eight vectors it is; 0 for others.
+static LOWS: [u8; 256] = {
+    let mut lows = [0; 256];
+    let mut r = Register::XMM0 as usize;
+    while r <= Register::ZMM31 as usize {
+        lows[r] = ((r - Register::XMM0 as usize) % 8) as u8;
+        r += 1;
+    }
+    lows
+};
 
 impl Key {
     /// The key of operands, and which of eight their vectors are.
@@ -30,10 +37,7 @@ impl Key {
                 (base, m.index, 1 | u64::from(m.scale) << 1 | u64::from(m.spread) << 5)
             }
         };
-        let low = |r: Register| {
-            let n = r as u8;
-            if VECTORS.contains(&n) { (n - VECTORS.start) % 8 } else { 0 }
-        };
+        let low = |r: Register| LOWS[usize::from(r as u8)];
         // One of them is no vector.
         let (out, a, third) = (low(o.out.reg), low(o.a), low(rm) | low(index));
         let fourth = if form == Form::Choice { o.n % 8 } else { 0 };
@@ -151,8 +155,11 @@ impl Bytes {
     /// With other vectors.
     #[inline]
     fn with(self, places: Places, from: Lows, to: Lows) -> Bytes {
-        let bits = |i: usize| u128::from(from[i] ^ to[i]) << (places.0[i] % 128);
-        self.changed(bits(0) ^ bits(1) ^ bits(2) ^ bits(3))
+        // All but the fourth are in the first bytes.
+        let bits = |i: usize| u64::from(from[i] ^ to[i]) << (places.0[i] % 64);
+        let low = self.low ^ bits(0) ^ bits(1) ^ bits(2);
+        let made = Bytes { low, ..self };
+        if from[3] == to[3] { made } else { made.changed(u128::from(from[3] ^ to[3]) << (places.0[3] % 128)) }
     }
 
     /// With a displacement in bytes that have the other one.

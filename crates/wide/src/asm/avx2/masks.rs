@@ -164,7 +164,7 @@ impl Asm {
 
     /// Lanes turned around.
     fn not(&mut self, r: Register) -> Register {
-        let ones = self.ones();
+        let ones = self.all(Lanes::D, u64::MAX);
         self.x3(Code::VEX_Vpxor_ymm_ymm_ymmm256, r, ones)
     }
 
