@@ -10,6 +10,18 @@ use crate::nans::hands_on;
 /// Whether the result of an op is no subnormal number of `.f32`, whatever its sources are.
 pub fn gives_none(op: Pure) -> bool {
     use ScalarType::{F16, S8, S16, S32, S64, U8, U16, U32, U64};
+    match op {
+        Pure::FCmp { .. } => false,
+        // Roots of the least numbers are far above it.
+        Pure::FSqrt { mode, .. } | Pure::FRsqrt(mode) => mode.ty == Float::F32,
+        // Half floats have no number as small as that.
+        Pure::Cvt(c) => c.to == ScalarType::F32 && matches!(c.from, U8 | S8 | U16 | S16 | U32 | S32 | U64 | S64 | F16),
+        _ => takes_none(op),
+    }
+}
+
+/// Whether an op makes all of its sources, which are of `.f32`, zero where they are subnormal.
+pub fn takes_none(op: Pure) -> bool {
     let flushes = |mode: FMode| mode.ty == Float::F32 && mode.ftz;
     match op {
         Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) | Pure::FFma(m) => flushes(m),
@@ -18,9 +30,8 @@ pub fn gives_none(op: Pure) -> bool {
         }
         Pure::FMin { ty, ftz, .. } | Pure::FMax { ty, ftz, .. } => ty == Float::F32 && ftz,
         Pure::FAbs { ty, ftz } | Pure::FNeg { ty, ftz } | Pure::Ex2 { ty, ftz } => ty == Float::F32 && ftz,
+        Pure::FCmp { ty, ftz, .. } => ty == Float::F32 && ftz,
         Pure::Sin { ftz } | Pure::Cos { ftz } | Pure::Lg2 { ftz } => ftz,
-        // Half floats have no number as small as that.
-        Pure::Cvt(c) => c.to == ScalarType::F32 && matches!(c.from, U8 | S8 | U16 | S16 | U32 | S32 | U64 | S64 | F16),
         _ => false,
     }
 }

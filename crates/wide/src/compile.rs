@@ -26,6 +26,7 @@ use crate::calls::Calls;
 use crate::climbing::climbing_apart;
 use crate::emit::*;
 use crate::firsts::firsts_apart;
+use crate::flushes::flushed_once;
 use crate::head::{Head, testable};
 use crate::indexed::Finder;
 use crate::interleaved::{Elements, interleaved};
@@ -276,7 +277,7 @@ fn plan(func: &Function, options: &Options, tests: Tests, a: &mut Asm) -> Option
     if !has_head && tests != Tests::None {
         return None;
     }
-    let func = if options.audited { Cow::Borrowed(func) } else { crate::asked::asked_once(func) };
+    let func = if options.audited { Cow::Borrowed(func) } else { flushed_once(crate::asked::asked_once(func)) };
     let (func, elements) = interleaved(func, options);
     let known = |f: &Function| testable(f, &options.shape);
     let mut climbs = Vec::new();

@@ -298,7 +298,8 @@ impl Emit<'_> {
             self.a.op2(Code::EVEX_Vcvtpd2ps_ymm_k1z_zmmm512b64_er, ymm(to), root);
         }
         self.a.op3i(Code::EVEX_Vinserti32x8_zmm_k1z_zmm_ymmm256_imm8, zmm(4), zmm(4), ymm(zmm(5)), 1);
-        self.finish_float(m, out);
+        // No such root is subnormal.
+        self.finish_float(FMode { ftz: false, ..m }, out);
     }
 
     /// `1 / sqrt(a)` of the `.f64` in vector 1, which was a `.f32`; the vector that holds it.

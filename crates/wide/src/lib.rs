@@ -34,6 +34,7 @@ mod emit;
 mod fields;
 mod firsts;
 mod flow;
+mod flushes;
 mod found;
 mod gang;
 mod granules;

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::asm::{Out, Rm};
 use crate::emit::*;
+use crate::flushes::is_flush;
 use crate::half::Half;
 use crate::table::{ArithmeticForm, MinMax, arithmetic, float_cmp, int_cmp, shift, simple, width_of};
 use crate::values::{At, Src, by_width, is_wide, load_code};
@@ -297,6 +298,12 @@ impl Emit<'_> {
             }
             return;
         }
+        if is_flush(op, src) {
+            let a = self.reg(&src[0], q, 0);
+            self.copy(ty, out, a.into());
+            self.flush(out);
+            return;
+        }
         if let Some(x) = arithmetic(op) {
             self.arithmetic(x, ty, q, src, out);
             // A loose result becomes canonical where it is asked for.
@@ -552,7 +559,8 @@ impl Emit<'_> {
             }
         }
         let mode = x.mode;
-        if flush {
+        // No root is subnormal.
+        if flush && x.form != ArithmeticForm::One {
             self.flush(out);
         }
         if mode.sat || mode.relu {
