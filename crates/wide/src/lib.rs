@@ -31,6 +31,7 @@ mod compile;
 mod convert;
 mod count;
 mod emit;
+mod extremes;
 mod fields;
 mod firsts;
 mod flow;

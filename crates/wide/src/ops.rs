@@ -685,107 +685,13 @@ impl Emit<'_> {
             self.a.op3(and(to), out, a, c);
         }
     }
-
-    fn min_max(&mut self, m: MinMax, ftz: bool, q: usize, src: &[Src], out: Out) {
-        let ty = width_of(m.float);
-        let flush = ftz && m.float == Float::F32;
-        let operand = |e: &mut Self, i: u8| {
-            let s = &src[usize::from(i)];
-            if flush { e.flushed(s, q, i) } else { e.reg(s, q, i) }
-        };
-        // Sources whose NaNs were made canonical have none that signals.
-        if self.a.has_wide_vectors() && !m.xorsign && !m.nan && src.iter().all(|s| s.odd) {
-            let (a, b) = (operand(self, 0), operand(self, 1));
-            self.range(m, out, [a, b]);
-            return;
-        }
-        for i in 0..2 {
-            let r = operand(self, i);
-            if r != zmm(i) {
-                self.a.op2(load_code(ty), zmm(i), r);
-            }
-        }
-        self.min_max_of(m);
-        self.copy(ty, out, zmm(4).into());
-    }
-
-    /// Of vectors 0 and 1, which it changes, to vector 4. A NaN gives way to the other source. Uses vector 2, `k5`, `k6`.
-    pub(crate) fn min_max_of(&mut self, m: MinMax) {
-        let MinMax { float, nan, xorsign, .. } = m;
-        let ty = width_of(float);
-        let (a, b) = (zmm(0), zmm(1));
-        let sign = (ty.mask() >> 1) + 1;
-        if xorsign {
-            let xor = by_width(ty, Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64);
-            self.a.op3(xor, zmm(2), a, b);
-            let c = self.constant(ty, sign);
-            self.a.op3(and(ty), zmm(2), zmm(2), c);
-            let c = self.constant(ty, sign - 1);
-            self.a.op3(and(ty), a, a, c);
-            self.a.op3(and(ty), b, b, c);
-        }
-        let cmp = by_width(
-            ty,
-            Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae,
-            Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae,
-        );
-        if nan {
-            self.a.op3i(cmp, Register::K5, a, b, 3);
-        } else {
-            self.a.op3i(cmp, Register::K5, a, a, 3);
-            self.a.op3i(cmp, Register::K6, b, b, 3);
-            self.a.op2(load_code(ty), Out::masked(a, Register::K5), b);
-            self.a.op2(load_code(ty), Out::masked(b, Register::K6), a);
-            // Both: neither is a number now.
-            self.a.op3(Code::VEX_Kandw_kr_kr_kr, Register::K5, Register::K5, Register::K6);
-        }
-        if self.a.has_wide_vectors() {
-            self.range(m, a.into(), [a, b]);
-        } else {
-            self.by_both_orders(m, [a, b]);
-        }
-        if xorsign {
-            self.a.op3(or(ty), a, a, zmm(2));
-        }
-        let c = self.constant(ty, ty.mask() >> 1);
-        self.a.op2(load_code(ty), Out::masked(a, Register::K5), c);
-        self.a.op2(load_code(ty), zmm(4), a);
-    }
-
-    /// By the host's own instruction: -0 is below +0, and a NaN that does not signal gives way to a number. The sign is that of what is chosen.
-    fn range(&mut self, m: MinMax, out: Out, [a, b]: [Register; 2]) {
-        let range = by_width(
-            width_of(m.float),
-            Code::EVEX_Vrangeps_zmm_k1z_zmm_zmmm512b32_imm8_sae,
-            Code::EVEX_Vrangepd_zmm_k1z_zmm_zmmm512b64_imm8_sae,
-        );
-        self.a.op3i(range, out, a, b, 4 | u32::from(m.max));
-    }
-
-    /// Of two numbers, or two NaNs, to the first vector. The host gives the second of two zeros: both orders are asked, and of two answers that differ in the sign alone
-    /// that one is made that has it or has not. Uses vector 4.
-    fn by_both_orders(&mut self, m: MinMax, [a, b]: [Register; 2]) {
-        let ty = width_of(m.float);
-        let code = match m.max {
-            true => {
-                by_width(ty, Code::EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae, Code::EVEX_Vmaxpd_zmm_k1z_zmm_zmmm512b64_sae)
-            }
-            false => {
-                by_width(ty, Code::EVEX_Vminps_zmm_k1z_zmm_zmmm512b32_sae, Code::EVEX_Vminpd_zmm_k1z_zmm_zmmm512b64_sae)
-            }
-        };
-        self.a.op3(code, zmm(4), a, b);
-        self.a.op3(code, a, b, a);
-        let both = if m.max { and(ty) } else { or(ty) };
-        self.a.op3(both, a, a, zmm(4));
-    }
 }
 
 pub(crate) fn and(ty: Ty) -> Code {
     by_width(ty, Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64)
 }
 
-fn or(ty: Ty) -> Code {
+pub(crate) fn or(ty: Ty) -> Code {
     by_width(ty, Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vporq_zmm_k1z_zmm_zmmm512b64)
 }
 
