@@ -131,7 +131,7 @@ pub(crate) struct Emit<'p> {
     pub(crate) in_place: InPlace,
     /// Those that are not left to the routine where they cannot be code that a function has once, if any are.
     pub(crate) before_routine: Option<InPlace>,
-    /// Whether any were left to it.
+    /// Whether any were left to it, or to such code.
     pub(crate) has_left: bool,
     /// Accesses of shared memory that are looked at whether their lanes are neighbours.
     pub(crate) n_looked_at: u32,

@@ -45,6 +45,7 @@ impl Emit<'_> {
             return None;
         }
         if self.is_called(inst, x) {
+            self.has_left |= self.before_routine.is_some();
             return Some(self.call_accessor(inst, x));
         }
         if self.is_left(x) {

@@ -195,8 +195,8 @@ impl Known {
 #[derive(Default)]
 pub(super) struct Encodings {
     known: Vec<Known>,
-    /// Where in `known` a key is: the map grows faster by itself.
-    places: FastMap<Key, u32>,
+    /// By key, which of them it is: such a map grows faster.
+    numbers: FastMap<Key, u32>,
 }
 
 /// As many as functions were made at one time.
@@ -220,7 +220,7 @@ impl Encodings {
 
     /// What is known for a key, to be changed.
     fn known(&mut self, key: Key) -> &mut Known {
-        let at = *self.places.entry(key).or_insert_with(|| {
+        let at = *self.numbers.entry(key).or_insert_with(|| {
             self.known.push(Known::default());
             self.known.len() as u32 - 1
         });
@@ -230,7 +230,7 @@ impl Encodings {
     /// An instruction with a displacement and vectors, and what it writes, if that is known.
     #[inline(always)]
     pub(super) fn get(&self, key: Key, displacement: i32, form: Form, lows: Lows) -> Option<(Bytes, Writes)> {
-        let known = self.known.get(*self.places.get(&key)? as usize)?;
+        let known = self.known.get(*self.numbers.get(&key)? as usize)?;
         let made = known.with(displacement)?;
         let made = if lows == known.of { made } else { made.with(known.places?, known.of, lows) };
         Some((made, known.writes.with(form, lows)))
@@ -238,7 +238,7 @@ impl Encodings {
 
     /// What is known of an instruction that was made with any displacement and vectors.
     pub(super) fn seen(&self, key: Key) -> Option<Seen> {
-        let known = self.known.get(*self.places.get(&key)? as usize)?;
+        let known = self.known.get(*self.numbers.get(&key)? as usize)?;
         Some(Seen { of: known.of, is_placed: known.places.is_some(), has_short: known.short.len > 0 })
     }
 
