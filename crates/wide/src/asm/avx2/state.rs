@@ -135,6 +135,9 @@ pub(crate) type Values = u128;
 /// The values that are halves of vectors.
 pub(crate) const HALVES: Values = (1 << FIRST_MASK) - 1;
 
+/// The halves of vectors 0 to 7.
+const TEMPORARIES: Values = (1 << 16) - 1;
+
 /// The number of the first mask among values: that of a half is twice the number of its vector, and which half it is.
 const FIRST_MASK: u32 = 64;
 
@@ -161,6 +164,8 @@ pub(crate) struct Cache {
     /// By register, when it was used last.
     used: [u32; 16],
     now: u32,
+    /// Where the next one that holds nothing is looked for first.
+    next: u32,
 }
 
 impl Default for Cache {
@@ -174,6 +179,7 @@ impl Default for Cache {
             pinned: 0,
             used: [0; 16],
             now: 0,
+            next: 0,
         }
     }
 }
@@ -209,10 +215,13 @@ impl Cache {
     }
 
     /// The register for something new: one that holds nothing, else the one that was used longest ago. `None` if the expansion uses all.
-    pub(crate) fn oldest(&self) -> Option<usize> {
+    pub(crate) fn oldest(&mut self) -> Option<usize> {
         let empty = !self.full & !self.pinned;
         if empty != 0 {
-            return Some(empty.trailing_zeros() as usize);
+            // In turn: if it were the lowest one always, ways to a label would hold different things in it.
+            let i = (empty.rotate_right(self.next).trailing_zeros() + self.next) % 16;
+            self.next = i + 1;
+            return Some(i as usize);
         }
         (0..16).filter(|i| self.pinned >> i & 1 == 0).min_by_key(|i| self.used[*i])
     }
@@ -275,7 +284,10 @@ impl Cache {
     /// Halves of vectors that registers hold, one for each.
     pub(crate) fn state(&self) -> State {
         State(self.held.map(|values| {
-            let half = (values & HALVES).trailing_zeros();
+            let halves = values & HALVES;
+            // Of vectors 0 to 7 hardly any is read behind a label.
+            let lasting = halves & !TEMPORARIES;
+            let half = if lasting != 0 { lasting } else { halves }.trailing_zeros();
             if half < FIRST_MASK { half as u8 } else { NO_HALF }
         }))
     }
@@ -289,8 +301,8 @@ impl Cache {
 
     /// Forgets vectors that nobody reads, by bit from vector 8 on.
     pub(crate) fn keep(&mut self, live: u32) {
-        let dead = each_of(self.present & HALVES).filter(|n| *n < 16 || live >> (n / 2 - 8) & 1 == 0);
-        let dead = dead.fold(0, |all, n| all | 1 << n);
+        let lasting = each_of(self.present & HALVES & !TEMPORARIES);
+        let dead = lasting.filter(|n| live >> (n / 2 - 8) & 1 == 0).fold(TEMPORARIES, |all, n| all | 1 << n);
         self.forget_all(dead);
     }
 
