@@ -9,7 +9,7 @@ use crate::emit::*;
 use crate::half::{Half, half_constants};
 use crate::small::{Small, small};
 use crate::table::{integer, rounding, rounding_number};
-use crate::values::{At, Src, by_width, is_wide, load_code};
+use crate::values::{At, Src, UNORDERED, by_width, float_compare, is_wide, load_code};
 
 /// What a conversion is for the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -316,13 +316,9 @@ impl Emit<'_> {
                 a = self.half_of(a, q, 1);
             }
             let wide_source = if from_wide { Ty::B64 } else { Ty::B32 };
-            let cmp = by_width(
-                wide_source,
-                Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae,
-                Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae,
-            );
+            let cmp = float_compare(wide_source);
             if !answers_nan {
-                self.a.op3i(cmp, Register::K5, a, a, 3);
+                self.a.op3i(cmp, Register::K5, a, a, UNORDERED);
             }
             if !signed {
                 let max = by_width(

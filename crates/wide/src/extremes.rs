@@ -1,16 +1,13 @@
 //! Minima and maxima of floats.
 
-use handloom_ir::types::{Float, Ty};
+use handloom_ir::types::Float;
 use iced_x86::{Code, Register};
 
 use crate::asm::Out;
 use crate::emit::*;
 use crate::ops::{and, or};
 use crate::table::{MinMax, width_of};
-use crate::values::{At, Src, by_width, load_code};
-
-/// The comparison that holds where one of two floats is a NaN.
-const UNORDERED: u32 = 3;
+use crate::values::{At, Src, UNORDERED, by_width, float_compare, load_code};
 
 /// The host's instruction, which gives its second source where one of them is a NaN, or both are zeros.
 fn of_host(m: MinMax) -> Code {
@@ -20,10 +17,6 @@ fn of_host(m: MinMax) -> Code {
     } else {
         by_width(ty, Code::EVEX_Vminps_zmm_k1z_zmm_zmmm512b32_sae, Code::EVEX_Vminpd_zmm_k1z_zmm_zmmm512b64_sae)
     }
-}
-
-fn unordered(ty: Ty) -> Code {
-    by_width(ty, Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae)
 }
 
 /// A constant that the host may have as its second source: a number, and not the zero that gives way to the other one.
@@ -78,13 +71,13 @@ impl Emit<'_> {
         } else {
             self.by_both_orders(m, t, [a, b], zmm(2));
         }
-        let (unordered, load) = (unordered(ty), load_code(ty));
-        self.a.op3i(unordered, Register::K5, a, a, UNORDERED);
+        let (compare, load) = (float_compare(ty), load_code(ty));
+        self.a.op3i(compare, Register::K5, a, a, UNORDERED);
         self.a.op2(load, Out::masked(t, Register::K5), b);
-        self.a.op3i(unordered, Register::K6, b, b, UNORDERED);
+        self.a.op3i(compare, Register::K6, b, b, UNORDERED);
         self.a.op2(load, Out::masked(t, Register::K6), a);
         // Both.
-        self.a.op3i(unordered, Out::masked(Register::K6, Register::K5), b, b, UNORDERED);
+        self.a.op3i(compare, Out::masked(Register::K6, Register::K5), b, b, UNORDERED);
         let c = self.constant(ty, ty.mask() >> 1);
         self.a.op2(load, Out::masked(t, Register::K6), c);
     }
@@ -102,7 +95,7 @@ impl Emit<'_> {
         let x = &Src { odd: false, ..*x };
         let a = if flush { self.flushed(x, q, 0) } else { self.reg(x, q, 0) };
         if m.nan {
-            self.a.op3i(unordered(ty), Out::masked(Register::K5, out.mask), a, a, UNORDERED);
+            self.a.op3i(float_compare(ty), Out::masked(Register::K5, out.mask), a, a, UNORDERED);
         }
         let c = self.constant(ty, c);
         self.a.op3(of_host(m), out, a, c);
@@ -128,7 +121,7 @@ impl Emit<'_> {
             self.a.op3(and(ty), a, a, c);
             self.a.op3(and(ty), b, b, c);
         }
-        let cmp = unordered(ty);
+        let cmp = float_compare(ty);
         if nan {
             self.a.op3i(cmp, Register::K5, a, b, UNORDERED);
         } else {

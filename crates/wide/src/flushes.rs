@@ -79,6 +79,7 @@ pub(crate) fn flushed_once(f: Cow<'_, Function>) -> Cow<'_, Function> {
         flushed[r] = Some(Reg(f.regs.len() as u32));
         f.regs.push(Ty::B32);
     }
+    let flushed = |r: &Reg| flushed.get(r.idx()).copied().flatten();
     for block in &mut f.blocks {
         let insts = std::mem::take(&mut block.insts);
         for mut inst in insts {
@@ -86,14 +87,13 @@ pub(crate) fn flushed_once(f: Cow<'_, Function>) -> Cow<'_, Function> {
                 let n = inst.operands().len();
                 for v in &mut inst.src[..n] {
                     if let Val::Reg(r) = v
-                        && let Some(to) = flushed.get(r.idx()).copied().flatten()
+                        && let Some(to) = flushed(r)
                     {
                         *v = Val::Reg(to);
                     }
                 }
             }
-            let made: Vec<(Reg, Reg)> =
-                inst.dst.iter().filter_map(|d| Some((*d, flushed.get(d.idx()).copied().flatten()?))).collect();
+            let made: Vec<(Reg, Reg)> = inst.dst.iter().filter_map(|d| Some((*d, flushed(d)?))).collect();
             let span = inst.span;
             block.insts.push(inst);
             block.insts.extend(made.into_iter().map(|(from, to)| Inst {

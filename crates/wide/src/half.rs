@@ -11,7 +11,7 @@ use iced_x86::{Code, Register, RoundingControl};
 use crate::asm::Out;
 use crate::emit::*;
 use crate::table::{MinMax, float_cmp, rounding_number};
-use crate::values::{At, Src, load_code, store_code};
+use crate::values::{At, Src, UNORDERED, load_code, store_code};
 
 const K5: Register = Register::K5;
 const K6: Register = Register::K6;
@@ -21,8 +21,6 @@ const OR: Code = Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32;
 const XOR: Code = Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32;
 const LEFT: Code = Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8;
 const RIGHT: Code = Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8;
-/// The code of an unordered comparison.
-const UNORDERED: u32 = 3;
 
 /// A format of 16 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

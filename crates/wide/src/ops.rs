@@ -15,7 +15,7 @@ use crate::emit::*;
 use crate::flushes::is_flush;
 use crate::half::Half;
 use crate::table::{ArithmeticForm, MinMax, arithmetic, float_cmp, int_cmp, shift, simple, width_of};
-use crate::values::{At, Src, by_width, is_wide, load_code};
+use crate::values::{At, Src, by_width, float_compare, is_wide, load_code};
 
 /// Whether the runtime does an op, by its routine, wherever sources vary.
 pub fn is_for_routine(op: Pure) -> bool {
@@ -203,11 +203,7 @@ impl Emit<'_> {
                 let flush = ftz && ty == Float::F32;
                 let a = if flush { self.flushed(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
                 let b = if flush { Rm::Reg(self.flushed(&src[1], q, 1)) } else { self.rm(&src[1], q, 1) };
-                let code = by_width(
-                    w,
-                    Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae,
-                    Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae,
-                );
+                let code = float_compare(w);
                 self.a.op3i(code, k, a, b, float_cmp(cmp));
             }
             Pure::ToPred(ty) => {

@@ -70,6 +70,14 @@ pub(crate) fn by_width(ty: Ty, narrow: Code, wide: Code) -> Code {
     if is_wide(ty) { wide } else { narrow }
 }
 
+/// The comparison of floats of a width, into a mask.
+pub(crate) fn float_compare(ty: Ty) -> Code {
+    by_width(ty, Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae)
+}
+
+/// The host's number of the comparison that holds where one of two floats is a NaN.
+pub(crate) const UNORDERED: u32 = 3;
+
 /// Loads of a whole vector.
 pub(crate) fn load_code(ty: Ty) -> Code {
     by_width(ty, Code::EVEX_Vmovdqu32_zmm_k1z_zmmm512, Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512)
@@ -322,12 +330,8 @@ impl Emit<'_> {
 
     /// Makes NaNs canonical. Uses `k7`.
     pub(crate) fn canonical(&mut self, ty: Ty, out: Out) {
-        let (code, nan) = if is_wide(ty) {
-            (Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae, u64::MAX >> 1)
-        } else {
-            (Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, NAN32)
-        };
-        self.a.op3i(code, Out::masked(Register::K7, out.mask), out.reg, out.reg, 3);
+        let (code, nan) = (float_compare(ty), if is_wide(ty) { u64::MAX >> 1 } else { NAN32 });
+        self.a.op3i(code, Out::masked(Register::K7, out.mask), out.reg, out.reg, UNORDERED);
         let nan = self.constant_rm(ty, nan);
         self.a.op2(load_code(ty), Out::masked(out.reg, Register::K7), nan);
     }

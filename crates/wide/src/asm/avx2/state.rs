@@ -156,7 +156,7 @@ pub(crate) struct Cache {
     /// Values that registers hold and slots do not.
     pub(crate) changed: Values,
     /// Values that are in registers.
-    pub(crate) present: Values,
+    present: Values,
     /// Registers that hold something.
     full: u16,
     /// Registers that the expansion of the instruction uses.
