@@ -11,7 +11,7 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -36,6 +36,9 @@ const DEEPEST: u32 = 64;
 
 /// Bytes of its stack that a thread must have left to help: launches take some of it.
 const ROOM: usize = 1 << 20;
+
+/// More than the number of any place.
+const NONE: u64 = u64::MAX;
 
 /// What a queue wants to know of work.
 pub(super) trait Job: Send + 'static {
@@ -64,11 +67,11 @@ pub(super) struct Queue<W> {
     last: AtomicU64,
     /// Places up to this one have been passed.
     passed: AtomicU64,
-    /// Threads that sleep until more is passed, or are about to.
-    n_waiting: AtomicUsize,
+    /// The first place that a thread sleeps for, or is about to; [`NONE`] if none does.
+    awaited: AtomicU64,
     /// More was put in, or nothing will come any more.
     came: Condvar,
-    /// More was passed.
+    /// The awaited place was passed.
     went: Condvar,
     _stream: OfStream,
 }
@@ -155,14 +158,15 @@ impl<W: Job> Place<W> {
             return;
         }
         let queue = &self.queue;
-        // The worker passes a place and then looks for who waits; this says that it waits and then looks. One of them sees the other.
-        queue.n_waiting.fetch_add(1, Ordering::SeqCst);
         let mut state = lock(&queue.state);
-        while !self.is_passed() {
+        loop {
+            // The worker passes a place and then looks for what is awaited; this says what it waits for and then looks. One of them sees the other.
+            queue.awaited.fetch_min(self.number, Ordering::SeqCst);
+            if self.is_passed() {
+                return;
+            }
             state = queue.went.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        drop(state);
-        queue.n_waiting.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Whether all up to it is done. If not, the thread that does it is awake from now on.
@@ -203,7 +207,7 @@ impl<W: Job> Queue<W> {
             state: Mutex::new(state),
             last: AtomicU64::new(0),
             passed: AtomicU64::new(0),
-            n_waiting: AtomicUsize::new(0),
+            awaited: AtomicU64::new(NONE),
             came: Condvar::new(),
             went: Condvar::new(),
             _stream: OfStream::begin(),
@@ -281,10 +285,13 @@ impl<W: Job> Queue<W> {
         for Item { after, work } in items {
             after.iter().for_each(Place::wait);
             hands(work);
-            self.passed.fetch_add(1, Ordering::SeqCst);
-            if self.n_waiting.load(Ordering::SeqCst) > 0 {
-                // Who is about to sleep holds this until it does.
-                drop(lock(&self.state));
+            let passed = self.passed.fetch_add(1, Ordering::SeqCst) + 1;
+            // Who waits for more is left asleep: to wake a thread takes longer than many a launch.
+            if passed >= self.awaited.load(Ordering::SeqCst) {
+                // Who is about to sleep holds this until it does. Who wakes for nothing says again what it waits for.
+                let state = lock(&self.state);
+                self.awaited.store(NONE, Ordering::SeqCst);
+                drop(state);
                 self.went.notify_all();
             }
         }

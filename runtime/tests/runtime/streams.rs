@@ -647,6 +647,44 @@ fn many_streams_in_a_row_are_helped_with_from_the_last() {
     assert_eq!(b.word(x), want.fold(0_u32, |x, k| x.wrapping_mul(3).wrapping_add(k)));
 }
 
+/// How often the calling thread went to sleep until now.
+fn n_sleeps() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+#[test]
+fn who_waits_sleeps_until_the_work_it_waits_for_is_done() {
+    let (b, n) = (Bench::new(), 240);
+    let (s, done) = (b.context.non_blocking_stream(), Arc::new(AtomicUsize::new(0)));
+    let mut waiting = Vec::new();
+    for k in 1..=n {
+        let counted = Arc::clone(&done);
+        // Nobody helps with functions of the program.
+        s.host(move || {
+            thread::sleep(Duration::from_micros(300));
+            counted.fetch_add(1, Ordering::SeqCst);
+        })
+        .unwrap();
+        if k % (n / 4) == 0 {
+            let (event, done) = (b.context.event(), Arc::clone(&done));
+            s.record(&event).unwrap();
+            waiting.push(thread::spawn(move || {
+                let before = n_sleeps();
+                event.synchronize().unwrap();
+                assert!(done.load(Ordering::SeqCst) >= k);
+                n_sleeps() - before
+            }));
+        }
+    }
+    for thread in waiting {
+        let n_sleeps = in_time("a waiting thread", move || thread.join()).unwrap();
+        // It is woken for what others wait for as well.
+        assert!(n_sleeps <= 20, "it slept {n_sleeps} times");
+    }
+}
+
 #[test]
 fn short_work_is_done_though_nobody_waits() {
     let b = Bench::new();
