@@ -89,15 +89,16 @@ impl Emit<'_> {
             self.held.push(h);
             return Mem::at(h.at, distance);
         }
-        // A free one, or that which has been held longest.
-        let free = HOLDERS.into_iter().find(|r| !self.held.iter().any(|h| h.at == *r));
-        let at = free.unwrap_or_else(|| {
-            let oldest = self.held[0].at;
-            self.held.retain(|h| h.at != oldest);
-            oldest
-        });
-        let h = Held { at, address: runs.address, group, shared, of };
-        if !self.next_member(&h) {
+        let mut h = Held { at: HOLDERS[0], address: runs.address, group, shared, of };
+        let before = self.one_step_before(&h);
+        // That of the warp before, if nobody asks for it any more; a free one; or that which has been held longest.
+        let done = before.filter(|_| self.is_by_warp).map(|(from, _)| from.at);
+        let free = || HOLDERS.into_iter().find(|r| !self.held.iter().any(|h| h.at == *r));
+        h.at = done.or_else(free).unwrap_or_else(|| self.held[0].at);
+        self.held.retain(|x| x.at != h.at);
+        if let Some(before) = before {
+            self.step_address(&h, before);
+        } else {
             let member = std::mem::replace(&mut self.member, of);
             self.a.shift(of as i32 * self.member_step);
             self.hold(h, runs.shape.first_lane(group));
@@ -105,7 +106,7 @@ impl Emit<'_> {
             self.a.shift(member as i32 * self.member_step);
         }
         self.held.push(h);
-        Mem::at(at, distance)
+        Mem::at(h.at, distance)
     }
 
     /// Asks for what a CTA further on in the row will read: where CTAs are short and wait for barriers, nobody else sees that coming. It comes to the second cache,

@@ -220,8 +220,10 @@ pub(crate) struct Emit<'p> {
     pub(crate) found: FastMap<usize, Found>,
     /// The lanes that do what is being emitted, where a gang does it for some.
     pub(crate) going: Option<Going>,
-    /// Whether the code is for the first warp of the CTA alone.
-    pub(crate) is_of_first: bool,
+    /// Whether the code is for a gang of the first warps of the CTA, whose numbers are thus constants.
+    pub(crate) knows_numbers: bool,
+    /// Whether each warp goes all of the way before the next one (`Gang::by_warp`).
+    pub(crate) is_by_warp: bool,
     /// Constants and words of the head that vectors hold.
     pub(crate) kept: Vec<Kept>,
     /// Words of the stack that vectors for one instruction hold, and from where in the code on.

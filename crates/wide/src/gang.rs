@@ -44,7 +44,7 @@ use crate::table::{arithmetic, has_scalar_code, simple};
 use crate::values::is_wide;
 
 /// As [`SIZES`], in pairs of vectors of 256 bits, of which sixteen registers hold few.
-const SIZES_OF_PAIRS: [(usize, usize); 2] = [(4, 64), (2, 400)];
+const SIZES_OF_PAIRS: [(usize, usize); 3] = [(8, 240), (4, 64), (2, 400)];
 /// Vectors in use at one time up to which instructions of several warps stand side by side in such pairs.
 const MOST_OF_PAIRS: u32 = 7;
 /// Most instructions times warps of a way of all warps of a CTA.
@@ -202,8 +202,9 @@ impl Emit<'_> {
             search.known.insert((start, is_first), way);
         }
         let way = search.known[&(start, is_first)].as_ref()?;
-        // Tests are long, and gain nothing by more warps.
-        if self.length(way) * size > most || (size > LARGE || way.is_whole) && !way.tests.is_empty() {
+        // Tests are long, and gain nothing by more warps; so few registers hold what more warps need only where these go one after the other.
+        let is_large = size > LARGE && !way.by_warp && !way.is_whole && !self.a.has_wide_vectors();
+        if self.length(way) * size > most || is_large || (size > LARGE || way.is_whole) && !way.tests.is_empty() {
             return None;
         }
         let mut gang = self.places_of_gang(way, size)?;

@@ -554,7 +554,7 @@ impl Emit<'_> {
             Sreg::Ctaid(i) if i < 3 => self.load32(EAX, cta(offset_of!(CtaCtx, ctaid) + 4 * usize::from(i))),
             Sreg::Nctaid(i) if i < 3 => self.load32(EAX, cta(offset_of!(CtaCtx, nctaid) + 4 * usize::from(i))),
             Sreg::Warpid if self.in_head => self.a.number(RAX, 0),
-            Sreg::Warpid => self.load32(EAX, warp(offset_of!(WarpCtx, warp))),
+            Sreg::Warpid => self.load_number_of_warp(RAX),
             Sreg::DynamicSmemSize => self.load32(EAX, cta(offset_of!(CtaCtx, dynamic_shared))),
             _ => self.sreg_routine(s),
         }
@@ -575,7 +575,7 @@ impl Emit<'_> {
             self.a.number(RAX, 0);
             return;
         }
-        self.load32(EAX, warp(offset_of!(WarpCtx, warp)));
+        self.load_number_of_warp(RAX);
         self.a.imm8(Code::Shl_rm32_imm8, EAX, 5);
         // `eax` is what is left, `edx` the remainder.
         self.divide(nx);

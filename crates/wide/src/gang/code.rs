@@ -86,8 +86,9 @@ impl Emit<'_> {
         self.a.bind(gang.label);
         self.a.comment(format_args!("{gang}"));
         self.member_step = step;
-        // A single warp goes so only where the others do nothing.
-        self.is_of_first = gang.warps == 1;
+        // A single warp goes so only where the others do nothing, and one gang of all begins with the first.
+        self.knows_numbers = gang.warps == 1 || gang.warps == self.plan.facts.shape.n_warps() as usize;
+        self.is_by_warp = gang.by_warp;
         let refused = self.a.label();
         self.test_gang(gang, refused);
         self.keep_constants(gang);
@@ -125,7 +126,7 @@ impl Emit<'_> {
         std::mem::swap(&mut self.places.of, &mut self.members[0]);
         self.leave_members(gang);
         self.alone.clear();
-        self.is_of_first = false;
+        (self.knows_numbers, self.is_by_warp) = (false, false);
         if !gang.tests.is_empty() {
             self.stop_before(gang, gang.start, refused);
         }
@@ -573,23 +574,30 @@ impl Emit<'_> {
         head.neighbours(self.member).into_iter().find_map(constant).unwrap_or((self.member, 0))
     }
 
-    /// Makes the address that a register is to hold from that of the warp beside or before, if a register holds that.
-    pub(crate) fn next_member(&mut self, h: &Held) -> bool {
+    /// From which address of those that registers hold another one is made by adding a word of the head: that of the warp beside or before.
+    pub(crate) fn one_step_before(&mut self, h: &Held) -> Option<(Held, u32)> {
         if h.of == 0 || self.f.regs[h.address.idx()] != Ty::B64 {
-            return false;
+            return None;
         }
         let (of, held) = (self.distance_of(h.address), self.held());
-        let Some(head) = self.head.as_ref() else { return false };
+        let head = self.head.as_ref()?;
         let one_step = |x: &Held| match head.apart(of, x.of, h.of)? {
-            Apart { number: 0, words: [Some((at, 1)), None] | [None, Some((at, 1))] } => Some((x.at, at)),
+            Apart { number: 0, words: [Some((at, 1)), None] | [None, Some((at, 1))] } => Some((*x, at)),
             _ => None,
         };
         let before = |x: &&Held| Held { at: h.at, of: h.of, ..**x } == *h && x.of < h.of;
-        let Some((from, step)) = held.iter().filter(before).find_map(one_step) else { return false };
-        let step = self.word_at_hand(step);
-        self.a.op2(Code::Lea_r64_m, h.at, Mem::indexed(from, step, 1, 0));
+        held.iter().filter(before).find_map(one_step)
+    }
+
+    /// Makes an address from another one, by a word of the head.
+    pub(crate) fn step_address(&mut self, h: &Held, (from, step): (Held, u32)) {
+        if h.at == from.at {
+            self.a.op2(Code::Add_r64_rm64, h.at, ctx(step));
+        } else {
+            let step = self.word_at_hand(step);
+            self.a.op2(Code::Lea_r64_m, h.at, Mem::indexed(from.at, step, 1, 0));
+        }
         self.a.forget_written(h.at);
-        true
     }
 
     /// The start of a turn whose warps all go by gangs.

@@ -11,7 +11,7 @@ use crate::asm::Label;
 use crate::head::Going;
 
 /// How many warps may go side by side, the best first, with the most instructions times warps of a way: more would be long code.
-pub(super) const SIZES: [(usize, usize); 3] = [(8, 64), (4, 900), (2, 900)];
+pub(super) const SIZES: [(usize, usize); 3] = [(8, 240), (4, 900), (2, 900)];
 /// Vectors that hold registers.
 pub(super) const VECTORS: u8 = 32 - FIRST_VECTOR;
 

@@ -214,8 +214,16 @@ impl Emit<'_> {
         let number_of_warp = warp(offset_of!(WarpCtx, warp));
         let short = low32(to);
         match even {
-            _ if n_warps == 1 || self.is_of_first => self.load64(to, base),
             Some(0) => self.load64(to, base),
+            Some(n) if let Some(number) = self.number_of_warp() => {
+                let n = n.wrapping_mul(number as i64);
+                self.load64(to, base);
+                if is_short && n != 0 {
+                    self.a.imm(Code::Add_rm32_imm32, short, (n.cast_unsigned() as u32).cast_signed());
+                } else {
+                    self.add_number(to, n);
+                }
+            }
             Some(n) if is_short || n > 0 && n <= i64::from(i32::MAX) / n_warps => {
                 let n = (n.cast_unsigned() as u32).cast_signed();
                 self.a.op2i(Code::Imul_r32_rm32_imm32, short, number_of_warp, n.cast_unsigned());
@@ -242,6 +250,19 @@ impl Emit<'_> {
         true
     }
 
+    /// The number of the warp that the code is for, if that is a constant.
+    pub(crate) fn number_of_warp(&self) -> Option<usize> {
+        (self.knows_numbers || self.plan.facts.shape.n_warps() == 1).then_some(self.member)
+    }
+
+    /// The number of the warp, in the low half of a register.
+    pub(crate) fn load_number_of_warp(&mut self, to: Register) {
+        match self.number_of_warp() {
+            Some(n) => self.a.number(to, n as u64),
+            None => self.load32(low32(to), warp(offset_of!(WarpCtx, warp))),
+        }
+    }
+
     /// Whether a value is made from its value in warp 0.
     pub(crate) fn is_linear_value(&self, v: Val) -> bool {
         reg(v).zip(self.head.as_ref()).is_some_and(|(r, head)| head.linear[r.idx()].is_some())
@@ -251,6 +272,19 @@ impl Emit<'_> {
     fn add_steps(&mut self, l: &Linear, ranks: Ranks, way: usize, to: Register) {
         let r10 = Register::R10D;
         if l.numbers[way] == Some(0) || ranks.last()[way] == 0 {
+            return;
+        }
+        if let Some(number) = self.number_of_warp() {
+            let at = ranks.place(number)[way];
+            match (l.numbers[way], at) {
+                (_, 0) => {}
+                (Some(n), _) => self.add_number(to, n.wrapping_mul(at)),
+                (None, 1) => self.a.op2(Code::Add_r64_rm64, to, ctx(l.steps[way])),
+                (None, _) => {
+                    self.a.times(Register::R10, ctx(l.steps[way]), at as i32);
+                    self.a.op2(Code::Add_r64_rm64, to, Register::R10);
+                }
+            }
             return;
         }
         self.load32(r10, warp(offset_of!(WarpCtx, warp)));

@@ -387,7 +387,10 @@ impl Emit<'_> {
 
     /// The word of the lanes of the warp that the head wrote down. Clobbers `rax`, which the place goes by.
     pub(crate) fn word_of_lanes(&mut self, table: Table) -> Mem {
-        self.load32(EAX, warp(std::mem::offset_of!(handloom_plan::abi::WarpCtx, warp)));
+        if let Some(number) = self.number_of_warp() {
+            return ctx(table.words).behind(4 * number as i32);
+        }
+        self.load_number_of_warp(RAX);
         self.a.imm8(Code::Shl_rm32_imm8, EAX, 2);
         ctx(table.words).plus(RAX)
     }
