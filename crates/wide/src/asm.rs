@@ -303,6 +303,7 @@ impl Asm {
     }
 
     fn put(&mut self, made: Result<Instruction, IcedError>, mem: Option<Mem>) {
+        self.forget_words(Code::INVALID, mem, false);
         if let (Some(text), Ok(i)) = (&mut self.text, &made) {
             let place = match mem.map(|m| (m.base, m.at)) {
                 Some((Base::Const(c), at)) => Some(format!("c{}{at:+}", c.0)),
@@ -333,6 +334,9 @@ impl Asm {
 
     /// An instruction of the host with these operands.
     fn encode(&mut self, form: Form, o: Ops) {
+        if matches!(form, Form::Store | Form::StoreSome | Form::Number | Form::Signed) {
+            self.forget_words(o.code, o.mem(), false);
+        }
         if self.text.is_some() {
             let made = self.instruction(form, &o);
             return self.put(made, o.mem());
@@ -440,6 +444,9 @@ impl Asm {
     #[inline]
     fn note_written(&mut self, w: Writes) {
         self.written |= w.general;
+        if w.general & register_bit(Register::RBP) != 0 {
+            self.forget_words(Code::INVALID, None, true);
+        }
         let note = |bits: u8, at: &mut [usize; 8]| {
             let mut left = bits;
             while left != 0 {

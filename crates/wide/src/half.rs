@@ -153,14 +153,23 @@ impl Emit<'_> {
         }
     }
 
+    /// Lanes of `.f32` as `.f16`, each in the lower half of its lane, with any NaN.
+    pub(crate) fn f16_of_lanes(&mut self, to: Register, r: Register, round: u32) {
+        if self.a.has_wide_vectors() {
+            self.a.op2i(Code::EVEX_Vcvtps2ph_ymmm256_k1z_zmm_imm8_sae, ymm(to), r, round);
+            self.a.op2(Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256, to, ymm(to));
+        } else {
+            self.a.f16_of_lanes(to, r, round);
+        }
+    }
+
     /// Rounds the `.f32` in a register to nearest, or towards zero to `.bf16`; NaN is canonical. Uses vector 5 and `k6`, and reads the source first.
     pub(crate) fn narrow_half(&mut self, half: Half, r: Register, round: Rounding, to: Register) {
         self.a.op3i(Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, K7, r, r, UNORDERED);
         match half {
             Half::F16 => {
                 let round = rounding_number(round);
-                self.a.op2i(Code::EVEX_Vcvtps2ph_ymmm256_k1z_zmm_imm8_sae, ymm(to), r, round);
-                self.a.op2(Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256, to, ymm(to));
+                self.f16_of_lanes(to, r, round);
             }
             Half::Bf16 if round == Rounding::Zero => self.a.op2i(RIGHT, to, r, 16),
             Half::Bf16 => {

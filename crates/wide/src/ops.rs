@@ -112,6 +112,26 @@ impl Emit<'_> {
         }
     }
 
+    /// A choice where masks are vectors and one of both is zero: a mask kept in place of ones.
+    fn select_or_zero(&mut self, ty: Ty, q: usize, src: &[Src], out: Out) {
+        use Code::*;
+        let k = self.part_bits(&src[0], ty, q, Register::K5);
+        let lanes = by_width(ty, EVEX_Vpmovm2d_zmm_kr, EVEX_Vpmovm2q_zmm_kr);
+        self.a.op2(lanes, zmm(0), k);
+        let (code, value) = if matches!(src[2].at, At::Imm(0)) {
+            (by_width(ty, EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64), &src[1])
+        } else {
+            (by_width(ty, EVEX_Vpandnd_zmm_k1z_zmm_zmmm512b32, EVEX_Vpandnq_zmm_k1z_zmm_zmmm512b64), &src[2])
+        };
+        let a = self.rm(value, q, 1);
+        if out.mask == ALL {
+            self.a.op3(code, out, zmm(0), a);
+        } else {
+            self.a.op3(code, zmm(0), zmm(0), a);
+            self.copy(ty, out, zmm(0).into());
+        }
+    }
+
     /// A source of a value op with such a result.
     pub(crate) fn source_of(&self, op: Pure, result: Reg, v: handloom_ir::simt::Val) -> Src {
         if self.plan.takes_odd_nans(op, result) { self.src(v) } else { self.clean_src(v) }
@@ -393,6 +413,9 @@ impl Emit<'_> {
                 self.a.op3i(Code::EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8, t0, b, c, u32::from(table));
                 self.copy(ty, out, t0.into());
             }
+            Pure::Select(_) if !self.a.has_wide_vectors() && src[1..].iter().any(|s| matches!(s.at, At::Imm(0))) => {
+                self.select_or_zero(ty, q, src, out);
+            }
             Pure::Select(_) => {
                 let k = self.part_bits(&src[0], ty, q, Register::K5);
                 // A vector for each source: of a value that all lanes share it holds the source already.
@@ -411,6 +434,10 @@ impl Emit<'_> {
                 }
             }
             Pure::Ext { bits, signed, from, to } => self.extend(u32::from(bits), signed, from, to, q, src, out),
+            Pure::Pack(Ty::B32) if !self.a.has_wide_vectors() => {
+                let halves = [0, 1].map(|i| self.reg(&src[usize::from(i)], q / 2, i));
+                self.a.pairs_of_words(out, halves, q % 2);
+            }
             Pure::Pack(Ty::B32) => {
                 let a = self.widened(&src[0], q, false, 0);
                 let b = self.widened(&src[1], q, false, 1);

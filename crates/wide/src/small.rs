@@ -335,8 +335,7 @@ impl Emit<'_> {
         let (code, y) = (zmm(4), zmm(5));
         if is_f16(f) && random.is_none() {
             let round = rounding_number(t.round);
-            self.a.op2i(Code::EVEX_Vcvtps2ph_ymmm256_k1z_zmm_imm8_sae, ymm(code), x, round);
-            self.a.op2(Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256, code, ymm(code));
+            self.f16_of_lanes(code, x, round);
             let size = self.word(0x7fff);
             self.a.op3(AND, code, code, size);
         } else if is_long(f) {

@@ -296,6 +296,11 @@ impl Emit<'_> {
     /// Sixteen lanes of the lower halves of 64 bits, or of the upper ones. Uses the vector after `scratch` too.
     pub(crate) fn narrowed(&mut self, s: &Src, q: usize, high: bool, scratch: u8) -> Register {
         let (to, other) = (zmm(scratch), zmm(scratch + 1));
+        if !self.a.has_wide_vectors() {
+            let parts = [0, 1].map(|i| self.reg(s, 2 * q + usize::from(i), scratch + i));
+            self.a.words_of_pairs(to, parts, high);
+            return to;
+        }
         let code = Code::EVEX_Vpmovqd_ymmm256_k1z_zmm;
         for (part, at, tmp) in [(2 * q, to, scratch), (2 * q + 1, other, scratch + 1)] {
             let mut r = self.reg(s, part, tmp);
@@ -409,7 +414,12 @@ impl Emit<'_> {
     /// Notes that `k5` and `k6` hold the halves of a predicate that was just made: who reads it next may find it there.
     pub(crate) fn note_halves(&mut self, r: Reg) {
         self.halves = match self.place(r) {
-            Place::Mask(at) if self.a.has_wide_vectors() && !self.is_for_branch(r) => Some((at, self.a.position())),
+            Place::Mask(at) if !self.is_for_branch(r) => {
+                if !self.a.has_wide_vectors() && !(self.in_part && self.places.is_own[r.idx()]) {
+                    self.a.remember_word(ctx(at), Register::K5);
+                }
+                self.a.has_wide_vectors().then(|| (at, self.a.position()))
+            }
             _ => None,
         };
     }

@@ -466,10 +466,23 @@ impl Emit<'_> {
                     let (lane, add) = of(q * lanes + l);
                     (order[l], by[l]) = ((lane % lanes) as u64, add);
                 }
+                // Where halves come from one half each, AVX2 picks them by one instruction.
+                let of = [0, 8].map(|l| (order[l] / 8) as usize);
+                let is_of_halves =
+                    !wide && !self.a.has_wide_vectors() && (0..16).all(|l| order[l] as usize / 8 == of[l / 8]);
+                if is_of_halves {
+                    order.iter_mut().for_each(|lane| *lane %= 8);
+                }
                 let order = self.lanes_constant(a.ty, &order[..lanes]);
                 let by = self.lanes_constant(a.ty, &by[..lanes]);
-                self.a.op2(load_code(a.ty), zmm(2), order);
                 let out = self.out(*d, q);
+                if is_of_halves {
+                    self.a.picked_from_halves(zmm(3), from, order, of);
+                    self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, out, zmm(3), by);
+                    self.commit(*d, q);
+                    continue;
+                }
+                self.a.op2(load_code(a.ty), zmm(2), order);
                 let (permute, add) = if wide {
                     (Code::EVEX_Vpermq_zmm_k1z_zmm_zmmm512b64, Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64)
                 } else {

@@ -20,6 +20,7 @@ mod labels;
 mod lanes;
 mod masks;
 mod memory;
+mod pairs;
 mod state;
 mod table;
 mod tuples;

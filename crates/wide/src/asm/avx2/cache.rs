@@ -3,7 +3,7 @@
 use iced_x86::{Code, Register};
 
 use super::super::{Asm, Mem};
-use super::state::{HALVES, Value, Values, each_of, number_of};
+use super::state::{HALVES, Value, Values, each_of, mask_values, number_of};
 
 impl Asm {
     /// A register that nothing is in, for the expansion of the instruction.
@@ -18,9 +18,16 @@ impl Asm {
 
     /// A register holds nothing; slots get what it held.
     pub(super) fn evict(&mut self, i: usize) {
-        let cache = &self.n().cache;
-        let (held, changed) = (cache.held(i), cache.changed);
-        self.put_away(held & changed);
+        let n = self.n();
+        let held = n.cache.held(i);
+        let changed = held & n.cache.changed;
+        if changed & !HALVES != 0 && !n.words.is_empty() {
+            // Lanes of words that are no masks now are not worth a store.
+            let of_masks = n.masks.iter().fold(0, |m, k| m | k.ids());
+            n.cache.forget_all(held & mask_values(n.words.ids() & !of_masks));
+        }
+        let changed = held & self.n().cache.changed;
+        self.put_away(changed);
         self.n().cache.forget_all(held);
     }
 

@@ -18,6 +18,7 @@ impl Asm {
         let n = self.n();
         n.cache = Cache::default();
         n.masks = Mask::after_a_label();
+        n.words.clear();
         n.ids = 0;
         n.labels.is_dead_end = is_dead_end;
     }
@@ -63,6 +64,7 @@ impl Asm {
         };
         n.cache = Cache::of(state);
         n.masks = Mask::after_a_label();
+        n.words.clear();
         n.ids = 0;
         n.labels.is_dead_end = false;
         if !state.is_nothing() {

@@ -4,9 +4,10 @@
 
 use iced_x86::{Code, Register};
 
+use super::super::operand::Base;
 use super::super::{Asm, Mem, Out, Rm};
 use super::Ops;
-use super::state::{Lanes, Mask, Pieces, Value, WORDS, halves, number_of, slot};
+use super::state::{Lanes, Mask, Pieces, Value, WORDS, Word, halves, number_of, slot};
 
 fn word(k: u8) -> Mem {
     slot(WORDS + 8 * i32::from(k))
@@ -30,8 +31,45 @@ impl Asm {
     pub(super) fn drop_masks(&mut self) {
         let Some(n) = &mut self.narrow else { return };
         if std::mem::take(&mut n.has_stale_masks) && n.ids != 0 {
-            n.ids = n.masks.iter().fold(0, |m, k| m | k.ids());
+            n.words.retain(|v| n.cache.find(v).is_some());
+            n.ids = n.masks.iter().fold(n.words.ids(), |m, k| m | k.ids());
             n.cache.keep_masks(n.ids);
+        }
+    }
+
+    /// Bits in memory were made from a mask that has as many lanes as they are.
+    pub fn remember_word(&mut self, m: Mem, k: Register) {
+        let (Some(at), true) = (self.place_in_context(m), self.narrow.is_some()) else { return };
+        let mask = self.mask(k);
+        if mask.d.n == 4 {
+            for (i, pair) in (0..).zip(mask.d.list().chunks(2)) {
+                let mut pieces = Pieces::default();
+                pair.iter().for_each(|id| pieces.push(*id));
+                self.n().words.add(Word { at: at + 2 * i, lanes: Lanes::D, pieces });
+            }
+        }
+    }
+
+    /// Bytes from the context of the warp on, if it is a place there.
+    fn place_in_context(&self, m: Mem) -> Option<i32> {
+        let is_there = m.base == Base::Reg(Register::RBP) && m.index == Register::None;
+        is_there.then(|| self.reach(m)).flatten()
+    }
+
+    /// An instruction writes memory, or the register that says where the context is: words there may be others from now on.
+    pub(in super::super) fn forget_words(&mut self, code: Code, written: Option<Mem>, is_moved: bool) {
+        if self.narrow.as_ref().is_none_or(|n| n.words.is_empty()) {
+            return;
+        }
+        let to = match written {
+            Some(m) if m.base == Base::Reg(Register::RBP) => self.place_in_context(m),
+            _ if is_moved => None,
+            _ => return,
+        };
+        let bytes = if matches!(code, Code::Mov_rm32_r32 | Code::Mov_rm32_imm32) { 4 } else { 64 };
+        match to {
+            Some(at) => self.n().words.written(at, bytes),
+            None => self.n().words.clear(),
         }
     }
 
@@ -185,9 +223,22 @@ impl Asm {
                     } else {
                         (VEX_Vpbroadcastw_ymm_xmmm16, Lanes::D, 8)
                     };
+                    let at = self.place_in_context(m);
+                    let known = at.and_then(|at| self.n().words.find(at, lanes));
+                    let is_left = |s: &mut Asm, w: &Word| {
+                        w.pieces.list().iter().all(|id| s.n().cache.find(Value::Mask(*id)).is_some())
+                    };
+                    if let Some(word) = known.filter(|w| is_left(self, w)) {
+                        self.set_mask(o.out.reg, Mask::of(lanes, word.pieces));
+                        return true;
+                    }
                     let bits = self.x2(spread, m);
                     let made = [0, 1].map(|i| self.lanes_of_bits(bits, lanes, per * i));
                     self.set_compared(o.out, lanes, made);
+                    if let Some(at) = at {
+                        let pieces = *self.n().masks[number_of(o.out.reg)].pieces(lanes);
+                        self.n().words.add(Word { at, lanes, pieces });
+                    }
                 }
             },
             VEX_Kmovd_r32_kr | VEX_Kmovw_r32_kr => self.word_from_mask(o),
@@ -269,6 +320,7 @@ impl Asm {
             EVEX_Vpmovq2m_kr_zmm => self.signs(o, VEX_Vpcmpgtq_ymm_ymm_ymmm256, Lanes::Q),
             EVEX_Vpmovb2m_kr_zmm => self.signs(o, VEX_Vpcmpgtb_ymm_ymm_ymmm256, Lanes::B),
             EVEX_Vpmovm2d_zmm_kr => self.lanes_of_mask(o, Lanes::D),
+            EVEX_Vpmovm2q_zmm_kr => self.lanes_of_mask(o, Lanes::Q),
             EVEX_Vpmovm2b_zmm_kr => self.lanes_of_mask(o, Lanes::B),
             EVEX_Vpblendmd_zmm_k1z_zmm_zmmm512b32 => self.chosen(o, Lanes::D),
             EVEX_Vpblendmq_zmm_k1z_zmm_zmmm512b64 => self.chosen(o, Lanes::Q),

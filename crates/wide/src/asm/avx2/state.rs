@@ -23,6 +23,7 @@ pub(crate) enum Lanes {
 pub(crate) struct Narrow {
     pub(crate) cache: Cache,
     pub(crate) masks: [Mask; 8],
+    pub(crate) words: Words,
     /// Numbers of pieces of masks that are in use.
     pub(crate) ids: u32,
     /// Whether there may be some that are of no mask any more.
@@ -41,6 +42,7 @@ impl Default for Narrow {
         Narrow {
             cache: Cache::default(),
             masks: Default::default(),
+            words: Words::default(),
             ids: 0,
             has_stale_masks: false,
             written: 0,
@@ -134,6 +136,11 @@ pub(crate) type Values = u128;
 
 /// The values that are halves of vectors.
 pub(crate) const HALVES: Values = (1 << FIRST_MASK) - 1;
+
+/// Masks by their numbers.
+pub(crate) fn mask_values(ids: u32) -> Values {
+    Values::from(ids) << FIRST_MASK
+}
 
 /// The halves of vectors 0 to 7.
 const TEMPORARIES: Values = (1 << 16) - 1;
@@ -308,7 +315,7 @@ impl Cache {
 
     /// Forgets masks but those of a set.
     pub(crate) fn keep_masks(&mut self, ids: u32) {
-        self.forget_all(self.present & !HALVES & !(Values::from(ids) << FIRST_MASK));
+        self.forget_all(self.present & !HALVES & !mask_values(ids));
     }
 }
 
@@ -400,6 +407,60 @@ impl Mask {
 
     pub(crate) fn ids(&self) -> u32 {
         [self.d, self.q, self.b].iter().flat_map(|p| p.list()).fold(0, |m, id| m | 1 << id)
+    }
+}
+
+/// Sixteen or eight lanes of a word in the context of the warp, as two vectors of lanes of 32 or 64 bits.
+#[derive(Clone, Copy)]
+pub(crate) struct Word {
+    /// Where its bits are: bytes from the context on.
+    pub(crate) at: i32,
+    pub(crate) lanes: Lanes,
+    pub(crate) pieces: Pieces,
+}
+
+/// Words whose lanes registers hold, the last ones last. Their pieces are never written to slots: making them anew takes as long as that.
+#[derive(Default)]
+pub(crate) struct Words(Vec<Word>);
+
+/// More words than this are not remembered: they would be most of what registers hold.
+const MOST_WORDS: usize = 4;
+
+impl Words {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The lanes of a word.
+    pub(crate) fn find(&self, at: i32, lanes: Lanes) -> Option<Word> {
+        self.0.iter().find(|w| w.at == at && w.lanes == lanes).copied()
+    }
+
+    pub(crate) fn add(&mut self, word: Word) {
+        self.0.retain(|w| w.at != word.at || w.lanes != word.lanes);
+        if self.0.len() == MOST_WORDS {
+            self.0.remove(0);
+        }
+        self.0.push(word);
+    }
+
+    /// Forgets those that lie in so many bytes.
+    pub(crate) fn written(&mut self, at: i32, bytes: i32) {
+        self.0.retain(|w| w.at >= at + bytes || w.at + 2 <= at);
+    }
+
+    /// Forgets those of which not all pieces are left.
+    pub(crate) fn retain(&mut self, is_left: impl Fn(Value) -> bool) {
+        self.0.retain(|w| w.pieces.list().iter().all(|id| is_left(Value::Mask(*id))));
+    }
+
+    /// The numbers of their pieces.
+    pub(crate) fn ids(&self) -> u32 {
+        self.0.iter().flat_map(|w| w.pieces.list()).fold(0, |m, id| m | 1 << id)
     }
 }
 

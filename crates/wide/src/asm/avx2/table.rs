@@ -44,6 +44,7 @@ pub(super) fn way(code: Code) -> Option<Way> {
         EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32 => Two(VEX_Vpand_ymm_ymm_ymmm256, D),
         EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64 => Two(VEX_Vpand_ymm_ymm_ymmm256, Q),
         EVEX_Vpandnd_zmm_k1z_zmm_zmmm512b32 => Two(VEX_Vpandn_ymm_ymm_ymmm256, D),
+        EVEX_Vpandnq_zmm_k1z_zmm_zmmm512b64 => Two(VEX_Vpandn_ymm_ymm_ymmm256, Q),
         EVEX_Vpord_zmm_k1z_zmm_zmmm512b32 => Two(VEX_Vpor_ymm_ymm_ymmm256, D),
         EVEX_Vporq_zmm_k1z_zmm_zmmm512b64 => Two(VEX_Vpor_ymm_ymm_ymmm256, Q),
         EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32 => Two(VEX_Vpxor_ymm_ymm_ymmm256, D),
