@@ -415,7 +415,8 @@ impl Emit<'_> {
     pub(crate) fn note_halves(&mut self, r: Reg) {
         self.halves = match self.place(r) {
             Place::Mask(at) if !self.is_for_branch(r) => {
-                if !self.a.has_wide_vectors() && !(self.in_part && self.places.is_own[r.idx()]) {
+                let is_merged = self.in_part && self.places.is_own[r.idx()];
+                if !self.a.has_wide_vectors() && !is_merged {
                     self.a.remember_word(ctx(at), Register::K5);
                 }
                 self.a.has_wide_vectors().then(|| (at, self.a.position()))
