@@ -59,8 +59,7 @@ impl Emit<'_> {
 
     /// Whether lanes of an access lie by halves of parts, where all of them do it.
     pub(crate) fn lies_by_halves(&self, class: &AccessClass, shape: &Shape, ty: Ty) -> bool {
-        self.a.has_wide_vectors()
-            && matches!(class.kind, Kind::Load | Kind::Store)
+        matches!(class.kind, Kind::Load | Kind::Store)
             && class.order == Order::Weak
             && (class.count, class.bits, ty) == (1, 32, Ty::B32)
             && follows(shape, 4, 8)
@@ -188,6 +187,10 @@ impl Emit<'_> {
     pub(crate) fn move_halves(&mut self, inst: &Inst, x: &Access, q: usize, [low, high]: [Mem; 2]) {
         if x.class.kind == Kind::Load {
             self.tuple_result(inst.dst[0], q, x, |s, to| {
+                if !s.a.has_wide_vectors() {
+                    s.a.load_halves(to, [low, high]);
+                    return;
+                }
                 s.a.op2(Code::EVEX_Vmovdqu32_ymm_k1z_ymmm256, ymm(to), low);
                 s.a.op3i(Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8, to, to, high, 1);
             });

@@ -151,10 +151,15 @@ impl Asm {
 
     /// The first lanes of a vector.
     fn stored_some(&mut self, o: Ops2, code: Code) {
-        if o.mask != Register::None {
-            self.lacks(format!("{:?} under a mask", o.code));
-        }
         let r = self.half(o.reg, 0);
+        if o.mask != Register::None {
+            if o.code != Code::EVEX_Vmovdqu32_ymmm256_k1z_ymm {
+                self.lacks(format!("{:?} under a mask", o.code));
+            }
+            let mask = self.piece_of_eight(o.mask);
+            self.raw_store_some(Code::VEX_Vpmaskmovd_m256_ymm_ymm, o.mem, mask, r);
+            return;
+        }
         self.raw_store(code, o.mem, if code == STORE { r } else { low(r) });
     }
 

@@ -45,6 +45,11 @@ impl Asm {
         });
     }
 
+    /// A vector whose halves lie at two places.
+    pub fn load_halves(&mut self, to: Register, at: [Mem; 2]) {
+        self.made_of_halves(to, |s, h| s.x2(Code::VEX_Vmovdqu_ymm_ymmm256, at[h]));
+    }
+
     /// Lanes of 32 bits by number, those of each half of the result from one half of a vector: `order` has the numbers within it.
     pub fn picked_from_halves(&mut self, to: Register, from: Register, order: Mem, of: [usize; 2]) {
         self.made_of_halves(to, |s, h| {
