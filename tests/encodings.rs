@@ -100,6 +100,12 @@ fn narrow(has_text: bool) -> Vec<u8> {
         a.op3(EVEX_Vpermi2d_zmm_k1z_zmm_zmmm512b32, zmm(z), zmm(y), zmm(x));
         a.store(EVEX_Vmovdqu32_zmmm512_k1z_zmm, Mem::at(R12, 64 * (i as i32 % 7)), zmm(z), K3);
         a.op2(EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(zmm(x), K3), Mem::indexed(R12, zmm(y), 4, 0));
+        a.op2(VEX_Kmovw_kr_km16, K5, Mem::at(RBP, 144));
+        a.op2(Mov_r32_rm32, EAX, Mem::at(RBP, 148));
+        a.op3(EVEX_Vpblendmd_zmm_k1z_zmm_zmmm512b32, Out::masked(zmm(z), K5), zmm(x), zmm(y));
+        if i % 3 == 0 {
+            a.store(Mov_rm32_r32, Mem::at(RBP, 144), EAX, Register::None);
+        }
         a.end_instruction(u32::MAX);
     }
     assert_eq!(a.lack(), None);
@@ -120,4 +126,47 @@ fn what_is_known_is_what_the_encoder_makes() {
     let made = code(true);
     // A second function knows what the first one did.
     (0..2).for_each(|_| assert_eq!(code(false), made));
+}
+
+#[test]
+fn lanes_of_a_word_are_known_until_it_is_written() {
+    let mut a = Asm::with_avx2();
+    let word = Mem::at(RBP, 144);
+    // Whether code is made for the lanes of the word.
+    let makes = |a: &mut Asm| {
+        let before = a.position();
+        a.op2(VEX_Kmovw_kr_km16, K5, word);
+        let makes = a.position() > before;
+        a.end_instruction(u32::MAX);
+        makes
+    };
+    assert!(makes(&mut a) && !makes(&mut a));
+    a.op2(Mov_r32_rm32, EAX, word);
+    a.imm(Mov_rm32_imm32, word.behind(4), 1);
+    a.store(Mov_rm32_r32, word.behind(-4), EAX, Register::None);
+    a.store(Mov_rm32_r32, Mem::at(RBX, 144), EAX, Register::None);
+    assert!(!makes(&mut a));
+    type Write = fn(&mut Asm, Mem);
+    let writes: [Write; 9] = [
+        |a, m| a.store(Mov_rm32_r32, m, EAX, Register::None),
+        |a, m| a.store(Mov_rm64_r64, m.behind(-4), RAX, Register::None),
+        |a, m| a.imm(Mov_rm32_imm32, m, 1),
+        |a, m| a.imm8(Shl_rm32_imm8, m, 1),
+        |a, m| a.op1(Not_rm32, m),
+        |a, m| a.store_locked(Or_rm32_r32, m, EAX, true),
+        |a, m| a.store(Mov_rm32_r32, m.plus(RCX), EAX, Register::None),
+        |a, _| a.imm(Add_rm64_imm32, RBP, 320),
+        |a, _| {
+            let l = a.label();
+            a.bind(l);
+        },
+    ];
+    for (i, write) in writes.into_iter().enumerate() {
+        write(&mut a, word);
+        assert!(makes(&mut a) && !makes(&mut a), "write {i}");
+    }
+    // Of another warp.
+    a.shift(320);
+    assert!(makes(&mut a));
+    assert_eq!(a.lack(), None);
 }

@@ -303,7 +303,6 @@ impl Asm {
     }
 
     fn put(&mut self, made: Result<Instruction, IcedError>, mem: Option<Mem>) {
-        self.forget_words(Code::INVALID, mem, false);
         if let (Some(text), Ok(i)) = (&mut self.text, &made) {
             let place = match mem.map(|m| (m.base, m.at)) {
                 Some((Base::Const(c), at)) => Some(format!("c{}{at:+}", c.0)),
@@ -335,7 +334,8 @@ impl Asm {
     /// An instruction of the host with these operands.
     fn encode(&mut self, form: Form, o: Ops) {
         if matches!(form, Form::Store | Form::StoreSome | Form::Number | Form::Signed) {
-            self.forget_words(o.code, o.mem(), false);
+            let bytes = if matches!(o.code, Code::Mov_rm32_r32 | Code::Mov_rm32_imm32) { 4 } else { 64 };
+            self.writes_memory(o.mem(), bytes);
         }
         if self.text.is_some() {
             let made = self.instruction(form, &o);
@@ -445,7 +445,7 @@ impl Asm {
     fn note_written(&mut self, w: Writes) {
         self.written |= w.general;
         if w.general & register_bit(Register::RBP) != 0 {
-            self.forget_words(Code::INVALID, None, true);
+            self.forget_words();
         }
         let note = |bits: u8, at: &mut [usize; 8]| {
             let mut left = bits;
@@ -472,6 +472,7 @@ impl Asm {
         if matches!(code, Code::Jmp_rm64 | Code::Call_rm64) {
             self.settle(code == Code::Jmp_rm64);
         }
+        self.writes_memory(rm.mem(), 64);
         match rm {
             Rm::Reg(r) => self.put(Instruction::with1(code, r), None),
             Rm::Mem(m) => self.put(Instruction::with1(code, self.memory(m)), Some(m)),
@@ -547,6 +548,7 @@ impl Asm {
     /// `memory, r`: reads and writes memory, as one if it is locked.
     pub fn store_locked(&mut self, code: Code, m: Mem, r: Register, locked: bool) {
         let made = Instruction::with2(code, self.memory(m), r);
+        self.writes_memory(Some(m), 64);
         self.put(
             made.map(|mut i| {
                 i.set_has_lock_prefix(locked);

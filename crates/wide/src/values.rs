@@ -411,12 +411,16 @@ impl Emit<'_> {
         }
     }
 
+    /// Whether lanes that take no part keep their bits of a predicate.
+    fn keeps_others(&self, r: Reg) -> bool {
+        self.in_part && self.places.is_own[r.idx()]
+    }
+
     /// Notes that `k5` and `k6` hold the halves of a predicate that was just made: who reads it next may find it there.
     pub(crate) fn note_halves(&mut self, r: Reg) {
         self.halves = match self.place(r) {
             Place::Mask(at) if !self.is_for_branch(r) => {
-                let is_merged = self.in_part && self.places.is_own[r.idx()];
-                if !self.a.has_wide_vectors() && !is_merged {
+                if !self.keeps_others(r) {
                     self.a.remember_word(ctx(at), Register::K5);
                 }
                 self.a.has_wide_vectors().then(|| (at, self.a.position()))
@@ -469,7 +473,7 @@ impl Emit<'_> {
         match self.place(r) {
             Place::Mask(_) if self.is_for_branch(r) => self.at_hand = Some(r),
             Place::Mask(at) => {
-                if self.in_part && self.places.is_own[r.idx()] {
+                if self.keeps_others(r) {
                     self.a.op2(Code::Xor_r32_rm32, EAX, ctx(at));
                     self.a.op2(Code::And_r32_rm32, EAX, LANES);
                     self.a.store(Code::Xor_rm32_r32, ctx(at), EAX, ALL);

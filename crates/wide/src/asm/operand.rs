@@ -89,6 +89,16 @@ pub enum Rm {
     Mem(Mem),
 }
 
+impl Rm {
+    /// The place in memory, if it is one.
+    pub(super) fn mem(self) -> Option<Mem> {
+        match self {
+            Rm::Mem(m) => Some(m),
+            Rm::Reg(_) => None,
+        }
+    }
+}
+
 impl From<Register> for Rm {
     fn from(r: Register) -> Rm {
         Rm::Reg(r)
@@ -174,10 +184,7 @@ impl Ops {
 
     /// The operand in memory.
     pub(super) fn mem(&self) -> Option<Mem> {
-        match self.rm {
-            Rm::Mem(m) => Some(m),
-            Rm::Reg(_) => None,
-        }
+        self.rm.mem()
     }
 }
 

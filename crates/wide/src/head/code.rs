@@ -213,10 +213,11 @@ impl Emit<'_> {
         let n_warps = i64::from(self.plan.facts.shape.n_warps());
         let number_of_warp = warp(offset_of!(WarpCtx, warp));
         let short = low32(to);
+        let number = self.number_of_warp();
+        let known = number.zip(l.known()).map(|(number, steps)| ranks.distance(steps, number));
         match even {
-            Some(0) => self.load64(to, base),
-            Some(n) if let Some(number) = self.number_of_warp() => {
-                let n = n.wrapping_mul(number as i64);
+            _ if number == Some(0) || even == Some(0) => self.load64(to, base),
+            _ if let Some(n) = known => {
                 self.load64(to, base);
                 if is_short && n != 0 {
                     self.a.imm(Code::Add_rm32_imm32, short, (n.cast_unsigned() as u32).cast_signed());

@@ -78,7 +78,7 @@ impl Ranks {
     /// Of a value in a warp, by its steps: how far it is from that of warp 0.
     pub(super) fn distance(self, steps: Steps<i64>, warp: usize) -> i64 {
         let at = self.place(warp);
-        steps[ACROSS] * at[ACROSS] + steps[DOWN] * at[DOWN]
+        steps[ACROSS].wrapping_mul(at[ACROSS]).wrapping_add(steps[DOWN].wrapping_mul(at[DOWN]))
     }
 
     /// How far the lowest and the highest value of all warps are from that of warp 0; `None` where that is too long.

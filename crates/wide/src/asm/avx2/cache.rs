@@ -20,13 +20,11 @@ impl Asm {
     pub(super) fn evict(&mut self, i: usize) {
         let n = self.n();
         let held = n.cache.held(i);
-        let changed = held & n.cache.changed;
-        if changed & !HALVES != 0 && !n.words.is_empty() {
+        let mut changed = held & n.cache.changed;
+        if changed & !HALVES != 0 {
             // Lanes of words that are no masks now are not worth a store.
-            let of_masks = n.masks.iter().fold(0, |m, k| m | k.ids());
-            n.cache.forget_all(held & mask_values(n.words.ids() & !of_masks));
+            changed &= !mask_values(n.words.ids() & !n.ids_of_masks());
         }
-        let changed = held & self.n().cache.changed;
         self.put_away(changed);
         self.n().cache.forget_all(held);
     }

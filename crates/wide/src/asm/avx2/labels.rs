@@ -6,7 +6,7 @@
 use iced_x86::{Code, Register};
 
 use super::super::{Asm, Label};
-use super::state::{Cache, Mask, State, Value};
+use super::state::{Cache, State, Value};
 
 impl Asm {
     /// Slots get what changed, and registers hold nothing: before code is left, or a register jumped through.
@@ -16,10 +16,7 @@ impl Asm {
         }
         self.write_back();
         let n = self.n();
-        n.cache = Cache::default();
-        n.masks = Mask::after_a_label();
-        n.words.clear();
-        n.ids = 0;
+        n.restart(Cache::default());
         n.labels.is_dead_end = is_dead_end;
     }
 
@@ -62,10 +59,7 @@ impl Asm {
             (Some(state), None) | (None, Some(state)) => state,
             (None, None) => State::NOTHING,
         };
-        n.cache = Cache::of(state);
-        n.masks = Mask::after_a_label();
-        n.words.clear();
-        n.ids = 0;
+        n.restart(Cache::of(state));
         n.labels.is_dead_end = false;
         if !state.is_nothing() {
             n.labels.put.insert(l.0, state);

@@ -31,21 +31,19 @@ impl Asm {
     pub(super) fn drop_masks(&mut self) {
         let Some(n) = &mut self.narrow else { return };
         if std::mem::take(&mut n.has_stale_masks) && n.ids != 0 {
-            n.words.retain(|v| n.cache.find(v).is_some());
-            n.ids = n.masks.iter().fold(n.words.ids(), |m, k| m | k.ids());
+            n.words.retain(|w| n.cache.has_all(w.pieces));
+            n.ids = n.words.ids() | n.ids_of_masks();
             n.cache.keep_masks(n.ids);
         }
     }
 
     /// Bits in memory were made from a mask that has as many lanes as they are.
     pub fn remember_word(&mut self, m: Mem, k: Register) {
-        let (Some(at), true) = (self.place_in_context(m), self.narrow.is_some()) else { return };
-        let mask = self.mask(k);
-        if mask.d.n == 4 {
-            for (i, pair) in (0..).zip(mask.d.list().chunks(2)) {
-                let mut pieces = Pieces::default();
-                pair.iter().for_each(|id| pieces.push(*id));
-                self.n().words.add(Word { at: at + 2 * i, lanes: Lanes::D, pieces });
+        let (Some(at), Some(n)) = (self.place_in_context(m), &mut self.narrow) else { return };
+        let pieces = n.masks[number_of(k)].d;
+        if pieces.n == 4 {
+            for (i, pair) in (0..).zip(pieces.list().chunks(2)) {
+                n.words.add(Word { at: at + 2 * i, lanes: Lanes::D, pieces: Pieces::of(pair) });
             }
         }
     }
@@ -56,20 +54,19 @@ impl Asm {
         is_there.then(|| self.reach(m)).flatten()
     }
 
-    /// An instruction writes memory, or the register that says where the context is: words there may be others from now on.
-    pub(in super::super) fn forget_words(&mut self, code: Code, written: Option<Mem>, is_moved: bool) {
-        if self.narrow.as_ref().is_none_or(|n| n.words.is_empty()) {
-            return;
+    /// An instruction writes so many bytes of memory, at most: words there are others from now on.
+    pub(in super::super) fn writes_memory(&mut self, to: Option<Mem>, bytes: i32) {
+        let Some(m) = to.filter(|m| m.base == Base::Reg(Register::RBP)) else { return };
+        match (self.place_in_context(m), &mut self.narrow) {
+            (Some(at), Some(n)) => n.words.written(at, bytes),
+            _ => self.forget_words(),
         }
-        let to = match written {
-            Some(m) if m.base == Base::Reg(Register::RBP) => self.place_in_context(m),
-            _ if is_moved => None,
-            _ => return,
-        };
-        let bytes = if matches!(code, Code::Mov_rm32_r32 | Code::Mov_rm32_imm32) { 4 } else { 64 };
-        match to {
-            Some(at) => self.n().words.written(at, bytes),
-            None => self.n().words.clear(),
+    }
+
+    /// Any words may be others from now on.
+    pub(in super::super) fn forget_words(&mut self) {
+        if let Some(n) = &mut self.narrow {
+            n.words.clear();
         }
     }
 
@@ -224,11 +221,9 @@ impl Asm {
                         (VEX_Vpbroadcastw_ymm_xmmm16, Lanes::D, 8)
                     };
                     let at = self.place_in_context(m);
-                    let known = at.and_then(|at| self.n().words.find(at, lanes));
-                    let is_left = |s: &mut Asm, w: &Word| {
-                        w.pieces.list().iter().all(|id| s.n().cache.find(Value::Mask(*id)).is_some())
-                    };
-                    if let Some(word) = known.filter(|w| is_left(self, w)) {
+                    let n = self.n();
+                    let known = at.and_then(|at| n.words.find(at, lanes)).filter(|w| n.cache.has_all(w.pieces));
+                    if let Some(word) = known {
                         self.set_mask(o.out.reg, Mask::of(lanes, word.pieces));
                         return true;
                     }

@@ -53,6 +53,21 @@ impl Default for Narrow {
     }
 }
 
+impl Narrow {
+    /// The numbers of the pieces of all masks.
+    pub(crate) fn ids_of_masks(&self) -> u32 {
+        self.masks.iter().fold(0, |m, k| m | k.ids())
+    }
+
+    /// Code comes from elsewhere, and registers hold that much: no more is known.
+    pub(crate) fn restart(&mut self, cache: Cache) {
+        self.cache = cache;
+        self.masks = Mask::after_a_label();
+        self.words.clear();
+        self.ids = 0;
+    }
+}
+
 /// Slots of masks after those of vectors, then words of masks, then what general registers are saved in, then bytes on their way.
 pub(crate) const MASKS: i32 = 64 * 32;
 pub(crate) const WORDS: i32 = MASKS + 32 * 32;
@@ -238,6 +253,11 @@ impl Cache {
         (i != NOWHERE).then_some(usize::from(i))
     }
 
+    /// Whether registers hold all pieces of a mask.
+    pub(crate) fn has_all(&self, pieces: Pieces) -> bool {
+        mask_values(pieces.ids()) & !self.present == 0
+    }
+
     /// Whether every register holds something.
     pub(crate) fn is_full(&self) -> bool {
         self.full == u16::MAX
@@ -374,8 +394,19 @@ impl Pieces {
         }
     }
 
+    pub(crate) fn of(list: &[u8]) -> Pieces {
+        let mut pieces = Pieces::default();
+        list.iter().for_each(|id| pieces.push(*id));
+        pieces
+    }
+
     pub(crate) fn list(&self) -> &[u8] {
         &self.ids[..self.n]
+    }
+
+    /// Their numbers, as bits.
+    pub(crate) fn ids(&self) -> u32 {
+        self.list().iter().fold(0, |m, id| m | 1 << id)
     }
 
     /// These, then others.
@@ -406,7 +437,7 @@ impl Mask {
     }
 
     pub(crate) fn ids(&self) -> u32 {
-        [self.d, self.q, self.b].iter().flat_map(|p| p.list()).fold(0, |m, id| m | 1 << id)
+        self.d.ids() | self.q.ids() | self.b.ids()
     }
 }
 
@@ -427,10 +458,6 @@ pub(crate) struct Words(Vec<Word>);
 const MOST_WORDS: usize = 4;
 
 impl Words {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -453,14 +480,14 @@ impl Words {
         self.0.retain(|w| w.at >= at + bytes || w.at + 2 <= at);
     }
 
-    /// Forgets those of which not all pieces are left.
-    pub(crate) fn retain(&mut self, is_left: impl Fn(Value) -> bool) {
-        self.0.retain(|w| w.pieces.list().iter().all(|id| is_left(Value::Mask(*id))));
+    /// Forgets all others.
+    pub(crate) fn retain(&mut self, stays: impl Fn(&Word) -> bool) {
+        self.0.retain(stays);
     }
 
     /// The numbers of their pieces.
     pub(crate) fn ids(&self) -> u32 {
-        self.0.iter().flat_map(|w| w.pieces.list()).fold(0, |m, id| m | 1 << id)
+        self.0.iter().fold(0, |m, w| m | w.pieces.ids())
     }
 }
 
