@@ -101,7 +101,8 @@ fn narrow(has_text: bool) -> Vec<u8> {
         a.store(EVEX_Vmovdqu32_zmmm512_k1z_zmm, Mem::at(R12, 64 * (i as i32 % 7)), zmm(z), K3);
         a.op2(EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(zmm(x), K3), Mem::indexed(R12, zmm(y), 4, 0));
         a.op2(VEX_Kmovw_kr_km16, K5, Mem::at(RBP, 144));
-        a.op2(Mov_r32_rm32, EAX, Mem::at(RBP, 148));
+        a.op2(Mov_r32_rm32, EAX, Mem::at(RBP, 140));
+        a.op2(VEX_Kmovw_kr_km16, K5, Mem::at(RBP, 144));
         a.op3(EVEX_Vpblendmd_zmm_k1z_zmm_zmmm512b32, Out::masked(zmm(z), K5), zmm(x), zmm(y));
         if i % 3 == 0 {
             a.store(Mov_rm32_r32, Mem::at(RBP, 144), EAX, Register::None);
