@@ -298,7 +298,7 @@ fn plan(func: &Function, options: &Options, tests: Tests, a: &mut Asm) -> Option
     let mut plan =
         Plan::with_tested(func, &Options { speculate: false, masked: true, flips: true, ..*options }, tested);
     crate::bands::read_into_vectors(&mut plan);
-    let head = Head::new(&mut plan, [a.label(), a.label()], may_rest, climbs);
+    let head = Head::new(&mut plan, [a.label(), a.label(), a.label()], may_rest, climbs);
     head.as_ref().is_none_or(|h| h.is_whole(&plan)).then_some((plan, head, elements))
 }
 

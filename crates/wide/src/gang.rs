@@ -18,6 +18,7 @@
 
 mod alone;
 mod bare;
+mod carried;
 mod code;
 mod common;
 mod constants;
@@ -207,7 +208,7 @@ impl Emit<'_> {
         if self.length(way) * size > most || is_large || (size > LARGE || way.is_whole) && !way.tests.is_empty() {
             return None;
         }
-        let mut gang = self.places_of_gang(way, size)?;
+        let mut gang = self.places_with_chains(way, size)?;
         let is_crowded = !self.a.has_wide_vectors() && gang.most_in_use() > MOST_OF_PAIRS;
         if is_crowded && !way.by_warp && self.may_go_by_warp(way) {
             gang = self.places_of_gang(&Gang { by_warp: true, ..way.clone() }, size).unwrap_or(gang);
@@ -324,6 +325,7 @@ impl Emit<'_> {
             common: Set::default(),
             guarded: FastMap::default(),
             folds: FastMap::default(),
+            carried: Vec::new(),
             entered: Vec::new(),
             moves: Vec::new(),
             alive: Vec::new(),
@@ -451,6 +453,10 @@ impl Emit<'_> {
         }
         self.find_folds_of(&mut way);
         way.by_warp = self.goes_by_warp(&way);
+        // Of few registers, what stays is in memory again.
+        if way.by_warp && self.a.has_wide_vectors() {
+            way.carried = self.chains_of(&way);
+        }
         way.alone = self.kept_alone(&way, common);
         Some(way)
     }

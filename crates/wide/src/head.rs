@@ -19,6 +19,7 @@ mod known;
 mod lanes;
 mod rises;
 mod row;
+mod sums;
 mod tables;
 
 use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
@@ -112,8 +113,10 @@ struct Row {
     checks: Vec<(Val, bool)>,
     /// Words that somebody reads, with their steps.
     rising: Vec<(u32, Ty, i32)>,
-    /// Five words of its own: see `row`.
+    /// Seven words of its own: see `row`.
     words: u32,
+    /// The subroutine for the guards of one CTA of the row, where these may be decided about one by one.
+    guards: Option<Label>,
 }
 
 /// What accesses of shared memory at constant addresses need.
@@ -228,7 +231,7 @@ pub(crate) struct Head {
 impl Head {
     /// Decides what the head of a function does, and moves what belongs to a guard alone to the end of its block. `None`: nothing. `may_rest`: the code may rest on tests, and does on those
     /// of `climbs`.
-    pub(crate) fn new(plan: &mut Plan, labels: [Label; 2], may_rest: bool, climbs: Vec<Climb>) -> Option<Head> {
+    pub(crate) fn new(plan: &mut Plan, labels: [Label; 3], may_rest: bool, climbs: Vec<Climb>) -> Option<Head> {
         let f = &plan.func;
         if !f.is_entry || plan.options.is_callee {
             return None;
@@ -290,7 +293,7 @@ impl Head {
         }
         head.give_known_lanes(plan);
         head.leave_out_idle(plan);
-        head.row = head.find_row(plan);
+        head.row = head.find_row(plan, labels[2]);
         Some(head)
     }
 

@@ -201,6 +201,10 @@ impl Emit<'_> {
                     for (k, (b, i)) in [Some((b, i)), store].into_iter().flatten().enumerate() {
                         let inst = &gang.insts(f, b)[i];
                         self.at = (b, i);
+                        // A warp of the rank before has read it.
+                        if gang.carried(self.at).is_some_and(|c| c.is_there(m)) {
+                            continue;
+                        }
                         self.scratch.0 = 0;
                         self.going = gang.guarded.get(&b).map(|g| g.going);
                         let live = gang.alive_after(m, (number, number + k), is_common);
@@ -619,7 +623,7 @@ impl Emit<'_> {
             self.a.jump(Code::Jb_rel32_64, t.label);
         }
         if t.start == 0 && place.is_none() && !self.has_shared_memory() {
-            self.go_on_in_batch(all);
+            self.go_on_in_batch(all, t.bits);
         }
         let Some(turns) = &self.turns else { return };
         let Some(next) = place.and_then(|b| self.plain_barrier(b)) else {

@@ -4,7 +4,7 @@ use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Op, Pure, Reg, Val};
 use handloom_plan::analysis::cfg::Set;
 
-use super::way::{Alive, End, Exit, Gang, Life, VECTORS, stores_result};
+use super::way::{Alive, Carried, End, Exit, Gang, Life, VECTORS, stores_result};
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
 use crate::asked::reg;
 use crate::emit::*;
@@ -69,12 +69,26 @@ impl Emit<'_> {
         stores_result(inst((b, i)), inst(next)).then_some(next)
     }
 
+    /// Places for so many warps, if there are enough vectors: rows of chains stay for the warps that follow, if there are enough for that too.
+    pub(super) fn places_with_chains(&self, way: &Gang, size: usize) -> Option<Gang> {
+        if way.carried.is_empty() {
+            return self.places_of_gang(way, size);
+        }
+        let is_of_ranks = |c: &Carried| size.is_multiple_of(c.across) && size > c.across;
+        let mut with = way.clone();
+        with.folds.retain(|at, _| way.carried(*at).is_none());
+        let placed = if way.carried.iter().all(is_of_ranks) { self.places_of_gang(&with, size) } else { None };
+        placed.or_else(|| self.places_of_gang(&Gang { carried: Vec::new(), ..way.clone() }, size))
+    }
+
     /// Places for so many warps, if there are enough vectors.
     pub(super) fn places_of_gang(&self, way: &Gang, size: usize) -> Option<Gang> {
         let f = self.f;
         // A register that is written anew is another value, which may live elsewhere.
         let mut lives = Lives::default();
         let mut stored: Vec<(usize, usize)> = Vec::new();
+        // Loads of chains, by the number of the instruction.
+        let mut carried: Vec<(usize, Carried)> = Vec::new();
         let mut takes: Vec<(usize, usize, usize)> = Vec::new();
         let mut at = 0;
         let (first, last) = (way.start, way.blocks.last()?.0);
@@ -92,6 +106,7 @@ impl Emit<'_> {
                     delayed.push(inst.dst[0]);
                     continue;
                 }
+                carried.extend(way.carried((b, i)).map(|c| (at, *c)));
                 // Lanes that do not go keep what they have.
                 let kept = inst.dst.iter().copied().filter(|d| self.is_kept_by_others(way, b, *d));
                 let reads = inst.src.iter().filter_map(reg).filter(|r| !delayed.contains(r));
@@ -135,12 +150,30 @@ impl Emit<'_> {
         let mut active: Vec<(Life, Vec<u8>)> = Vec::new();
         let mut entered: Vec<(usize, Vec<Place>)> = Vec::new();
         let mut taken = 0_u32;
+        // By chain.
+        let mut rows: Vec<Vec<u8>> = Vec::new();
+        for (_, c) in carried.iter().filter(|(_, c)| c.age == 0) {
+            let n = c.n_vectors(n_parts(f.regs[c.reg.idx()]));
+            rows.resize(rows.len().max(c.chain + 1), Vec::new());
+            rows[c.chain] = free.split_off(free.len().checked_sub(n)?);
+            taken = rows[c.chain].iter().fold(taken, |t, v| t | 1 << v);
+        }
         if way.by_warp {
             // What is the same in all warps is there while the others go: nothing else may take its vectors before it is made for the first one.
             lives.sort_by_key(|l| !way.common.has(l.reg));
         }
         for life in lives {
             let r = life.reg;
+            let bits = |v: &[u8]| v.iter().fold(0, |m, v| m | 1 << (v - FIRST_VECTOR));
+            if let Some((_, c)) = carried.iter().find(|(at, c)| c.reg.idx() == r && *at == life.start) {
+                let rows = &rows[c.chain];
+                let places = (0..size).map(|m| c.place(m, rows, n_parts(f.regs[r]))).collect();
+                gang.moves.push((life.start, r, places));
+                if !self.a.has_wide_vectors() {
+                    gang.alive.push(Alive { life, vectors: vec![bits(rows)], stays: true });
+                }
+                continue;
+            }
             // Each warp stores it before the next one makes it.
             let is_stored = life.end == life.start + 1 && stored.contains(&(r, life.start));
             let copies = if way.common.has(r) || way.by_warp || is_stored { 1 } else { size };
@@ -175,7 +208,6 @@ impl Emit<'_> {
             }
             taken = vectors.iter().fold(taken, |t, v| t | 1 << v);
             if !self.a.has_wide_vectors() {
-                let bits = |v: &[u8]| v.iter().fold(0, |m, v| m | 1 << (v - FIRST_VECTOR));
                 let of = vectors.chunks(parts).take(copies).map(bits).collect();
                 gang.alive.push(Alive { life, vectors: of, stays: way.by_warp && way.common.has(r) });
             }

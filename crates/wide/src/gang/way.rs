@@ -44,6 +44,8 @@ pub(crate) struct Gang {
     pub(super) guarded: FastMap<usize, Guarded>,
     /// By block and instruction that loads: the instruction that reads the value from memory.
     pub(super) folds: FastMap<(usize, usize), (usize, usize)>,
+    /// Loads whose rows stay for the warps that follow.
+    pub(super) carried: Vec<Carried>,
     /// Registers that it reads first, and by warp where each lives from the start on.
     pub(super) entered: Vec<(usize, Vec<Place>)>,
     /// Where values begin, by number of the instruction in the way: a register, and by warp where it lives from then on.
@@ -116,6 +118,42 @@ pub(super) enum End {
     Back(usize, usize),
 }
 
+/// A load of a chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Carried {
+    /// Its block, and its number there.
+    pub(super) at: (usize, usize),
+    pub(super) reg: Reg,
+    /// The number of the chain.
+    pub(super) chain: usize,
+    /// How many ranks after the first load of the chain it has what that one has read.
+    pub(super) age: usize,
+    /// How many loads the chain has.
+    pub(super) n: usize,
+    /// How many warps a rank has.
+    pub(super) across: usize,
+}
+
+impl Carried {
+    /// Whether a warp of a gang has the row of a load already.
+    pub(super) fn is_there(&self, member: usize) -> bool {
+        self.age > 0 && member >= self.across
+    }
+
+    /// Vectors of its chain, for values of so many parts.
+    pub(super) fn n_vectors(&self, parts: usize) -> usize {
+        self.n * self.across * parts
+    }
+
+    /// Where a warp of a gang has its row, in vectors of the chain.
+    pub(super) fn place(&self, member: usize, vectors: &[u8], parts: usize) -> Place {
+        let (file, rank) = (member % self.across, member / self.across);
+        let row = (rank + self.n - self.age) % self.n;
+        let own = &vectors[(file * self.n + row) * parts..];
+        Place::Vectors(std::array::from_fn(|q| if q < parts { own[q] } else { 0 }))
+    }
+}
+
 /// What the words of the first warp say of the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Alone {
@@ -151,6 +189,10 @@ impl fmt::Display for Gang {
         }
         write!(out, ", {} loads are operands", self.folds.len())?;
         write!(out, ", {} accesses are tested", self.tests.len())?;
+        let n_there = self.carried.iter().filter(|c| c.age > 0).count();
+        if n_there > 0 {
+            write!(out, ", {n_there} loads are there since the rank before")?;
+        }
         self.stops.iter().try_for_each(|(b, _)| write!(out, ", stops before b{b}"))?;
         self.exits.iter().try_for_each(|x| write!(out, ", leaves b{} for b{}", x.from, x.to))?;
         let mut going: Vec<_> = self.guarded.iter().collect();
@@ -181,6 +223,11 @@ impl Gang {
     /// Whether it may follow itself with nothing to test: a loop, whose values stay in registers.
     pub(super) fn comes_back(&self) -> bool {
         self.tests.is_empty() && self.successors().contains(&self.start)
+    }
+
+    /// What is known of an instruction that is a load of a chain.
+    pub(super) fn carried(&self, at: (usize, usize)) -> Option<&Carried> {
+        self.carried.iter().find(|c| c.at == at)
     }
 
     /// Whether warps stop before a block that it may go on with.

@@ -103,6 +103,16 @@ impl Emit<'_> {
     }
 
     fn head_part(&mut self, head: &Head, by_cta: bool) {
+        let parts = head.row.as_ref().filter(|_| by_cta).and_then(|r| Some((r, r.guards?)));
+        let [guards, decided] = std::array::from_fn(|_| self.a.label());
+        if let Some((_, alone)) = parts {
+            // What else was decided stays.
+            self.a.bind(alone);
+            self.a.op1(Code::Pop_r64, Register::R13);
+            self.a.op2(Code::Mov_r32_rm32, Register::R15D, DECIDED);
+            self.a.imm(Code::And_rm32_imm32, Register::R15D, !head.bits_of_guards(self.plan).cast_signed());
+            self.a.jump(Code::Jmp_rel32_64, guards);
+        }
         self.a.bind(if by_cta { head.label } else { head.of_launch });
         // The return address is below the words: it is kept in a register that nothing here uses.
         self.a.op1(Code::Pop_r64, Register::R13);
@@ -136,6 +146,7 @@ impl Emit<'_> {
         if by_cta {
             self.load32(Register::R15D, head.launch_bits());
         }
+        self.a.bind_if_wanted(guards);
         for (b, guard) in head.guards.iter().enumerate() {
             if let Some(guard) = guard
                 && head.is_by_cta(&f.blocks[b].insts[guard.from..]) == by_cta
@@ -160,6 +171,10 @@ impl Emit<'_> {
                 self.decide(head, &insts, known.cond, known.bits);
             }
         }
+        if let Some((row, _)) = parts {
+            self.a.imm(Code::Cmp_rm32_imm32, row.parted(), 0);
+            self.a.jump(Code::Jne_rel32_64, decided);
+        }
         let mut in_heap = false;
         for g in &head.groups {
             // Those of the heap ask caches, which fill while CTAs run.
@@ -175,6 +190,7 @@ impl Emit<'_> {
             self.return_of_head();
             return;
         }
+        self.a.bind_if_wanted(decided);
         self.a.op2(Code::Mov_r32_rm32, DECIDED, Register::R15D);
         self.a.number(RAX, 0);
         self.a.jump(Code::Jmp_rel32_64, end);

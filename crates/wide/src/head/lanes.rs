@@ -263,6 +263,12 @@ impl Emit<'_> {
         }
         let Some(cond) = of(Val::Reg(guard.cond)) else { return };
         self.a.end_instruction(1 << cond);
+        // One CTA of a row alone: the next one asks anew, and what all lanes do is in the words too.
+        let written = self.a.label();
+        if let Some(row) = head.row.as_ref().filter(|r| r.guards.is_some()) {
+            self.a.imm(Code::Cmp_rm32_imm32, row.parted(), 0);
+            self.a.jump(Code::Jne_rel32_64, written);
+        }
         let warps = self.plan.facts.shape.threads() / 32;
         let all = ((1u32 << warps) - 1).cast_signed();
         for (value, bit) in [(u32::MAX, guard.bits.0), (0, guard.bits.1)] {
@@ -276,6 +282,7 @@ impl Emit<'_> {
             self.a.imm(Code::Or_rm32_imm32, Register::R15D, bit.cast_signed());
             self.a.bind(no);
         }
+        self.a.bind_if_wanted(written);
         let flips = self.constant(Ty::B32, if is_done { 0 } else { u64::from(u32::MAX) });
         self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(0), vector(cond), flips);
         self.write_lanes(table);

@@ -6,6 +6,9 @@
 //! their steps to the words that somebody reads, and the bits stay; where all of them go by gangs alone and have no shared memory, they follow each other with nothing else
 //! between them (the word [`BATCH`]). Else the head runs for the CTA alone, and the next one tries a row half as long: mostly it is the first
 //! or the last CTA of a row that stands in the way.
+//!
+//! Where a short row stands in its own way by guards alone, as the rows of a small picture do, whose first and last CTA are at its rim, all else is decided for the row, and each of its CTAs
+//! asks for its own guards: a part of the head, which writes down lanes (the word [`PARTED`]).
 
 use std::mem::offset_of;
 
@@ -24,8 +27,10 @@ use crate::emit::*;
 const MOST: u32 = 63;
 /// Fewer than so many are not worth a run that may be in vain.
 const LEAST: u32 = 2;
-/// CTAs that go alone where rows of all lengths were tried in vain.
+/// CTAs that go alone where rows of all lengths were tried in vain: as many as of the shortest row at first, then twice as many each time, up to this.
 const ALONE: u32 = 64;
+/// The most CTAs, without the first, whose guards are asked for one by one: of more, most are away from a rim.
+const MOST_PARTED: u32 = 7;
 
 /// How many CTAs behind the one that begins the head is asked about.
 const ROW: u32 = 0;
@@ -37,6 +42,10 @@ const BACK: u32 = 2;
 const LIMIT: u32 = 3;
 /// Of those that have not begun, the ones that the runtime's numbers count already.
 const BATCH: u32 = 4;
+/// Whether each CTA of the row asks for its own guards.
+const PARTED: u32 = 5;
+/// How many CTAs go alone when rows have been tried in vain once more.
+const WAIT: u32 = 6;
 
 impl Row {
     /// The step of a register.
@@ -51,11 +60,15 @@ impl Row {
     pub(super) fn row(&self) -> Mem {
         self.word(ROW)
     }
+
+    pub(super) fn parted(&self) -> Mem {
+        self.word(PARTED)
+    }
 }
 
 impl Head {
     /// Whether all that differs between CTAs goes up evenly, and how.
-    pub(super) fn find_row(&mut self, plan: &Plan) -> Option<Row> {
+    pub(super) fn find_row(&mut self, plan: &Plan, guards: Label) -> Option<Row> {
         let f = &plan.func;
         let mut steps: Vec<Option<i32>> = vec![None; f.regs.len()];
         let mut checks = Vec::new();
@@ -98,8 +111,30 @@ impl Head {
             rising.extend(words.step_by(8).map(|at| (at, f.regs[r], step)));
         }
         let words = self.words;
-        self.words += 5;
-        Some(Row { steps, checks, rising, words })
+        self.words += 7;
+        let guards = self.has_parts(plan).then_some(guards);
+        Some(Row { steps, checks, rising, words, guards })
+    }
+
+    /// Whether all that CTAs of a row are asked for one by one is which lanes guards let go on, and that can be written down.
+    fn has_parts(&self, plan: &Plan) -> bool {
+        let of_ctas =
+            |b: &usize| self.guards[*b].is_some_and(|g| self.is_by_cta(&plan.func.blocks[*b].insts[g.from..]));
+        let is_written = |b: usize| {
+            let table = self.guards[b].and_then(|g| g.lanes);
+            table.is_some_and(|t| !t.is_known) && self.idle[b].is_none()
+        };
+        let mut guards = (0..self.guards.len()).filter(of_ctas).peekable();
+        let has_some = guards.peek().is_some();
+        has_some && guards.all(is_written) && !self.known.iter().any(|k| self.is_by_cta(k.insts(plan)))
+    }
+
+    /// The bits of guards that differ between CTAs.
+    pub(super) fn bits_of_guards(&self, plan: &Plan) -> u32 {
+        let of_cta = |(b, g): (usize, &Option<super::Guard>)| {
+            g.filter(|g| self.is_by_cta(&plan.func.blocks[b].insts[g.from..])).map(|g| g.bits.0 | g.bits.1)
+        };
+        self.guards.iter().enumerate().filter_map(of_cta).fold(0, |m, bits| m | bits)
     }
 
     /// The step of an address from CTA to CTA of a row; 0 if it has none, or none is known.
@@ -154,20 +189,24 @@ impl Emit<'_> {
     /// No row has been decided about.
     pub(crate) fn begin_rows(&mut self) {
         let Some(row) = self.head.as_ref().and_then(|h| h.row.as_ref()) else { return };
-        for (m, n) in [(ROW, 0), (LEFT, 0), (BACK, 0), (LIMIT, MOST), (BATCH, 0)].map(|(w, n)| (row.word(w), n)) {
+        let words = [(ROW, 0), (LEFT, 0), (BACK, 0), (LIMIT, MOST), (BATCH, 0), (PARTED, 0), (WAIT, LEAST)];
+        for (m, n) in words.map(|(w, n)| (row.word(w), n)) {
             self.store_number(m, n);
         }
     }
 
     /// Runs the head for the CTA that begins, or for a row of them, unless that has been done.
     pub(super) fn begin_in_row(&mut self, row: &Row, hoped: (u32, u32), head: Label, deopt: Label) {
-        let [full, attempt, failed, single, go] = std::array::from_fn(|_| self.a.label());
+        let [full, attempt, parted, failed, single, go] = std::array::from_fn(|_| self.a.label());
         self.a.imm(Code::Cmp_rm32_imm32, row.word(LEFT), 0);
         self.a.jump(Code::Je_rel32_64, full);
         self.step_in_row(row);
         self.a.jump(Code::Jmp_rel32_64, go);
         self.a.bind(full);
         self.store_number(row.word(ROW), 0);
+        if row.guards.is_some() {
+            self.store_number(row.parted(), 0);
+        }
         self.a.imm(Code::Cmp_rm32_imm32, row.word(BACK), 0);
         self.a.jump(Code::Je_rel32_64, attempt);
         self.a.imm(Code::Sub_rm32_imm32, row.word(BACK), 1);
@@ -187,7 +226,9 @@ impl Emit<'_> {
         self.a.imm(Code::Cmp_rm32_imm32, ECX, LEAST.cast_signed());
         self.a.jump(Code::Jae_rel32_64, try_it);
         self.store_number(row.word(LIMIT), MOST);
-        self.store_number(row.word(BACK), ALONE);
+        self.load32(EAX, row.word(WAIT));
+        self.store32(row.word(BACK), EAX);
+        self.double_up_to(row.word(WAIT), ALONE);
         self.a.jump(Code::Jmp_rel32_64, single);
         self.a.bind(try_it);
         self.a.op2(Code::Cmp_r32_rm32, EAX, ECX);
@@ -204,18 +245,26 @@ impl Emit<'_> {
                 self.a.op2(Code::Mov_r32_rm32, ECX, r);
                 self.a.imm(Code::And_rm32_imm32, ECX, bits.cast_signed());
                 self.a.imm(Code::Cmp_rm32_imm32, ECX, bits.cast_signed());
-                self.a.jump(Code::Jne_rel32_64, failed);
+                self.a.jump(Code::Jne_rel32_64, if r == EAX { parted } else { failed });
             }
         }
         self.load32(EAX, row.word(ROW));
         self.store32(row.word(LEFT), EAX);
-        self.load32(EAX, row.word(LIMIT));
-        self.a.op2(Code::Add_r32_rm32, EAX, EAX);
-        self.a.number(RCX, u64::from(MOST));
-        self.a.op2(Code::Cmp_r32_rm32, EAX, ECX);
-        self.a.op2(Code::Cmova_r64_rm64, RAX, RCX);
-        self.store32(row.word(LIMIT), EAX);
+        self.double_up_to(row.word(LIMIT), MOST);
+        self.store_number(row.word(WAIT), LEAST);
         self.a.jump(Code::Jmp_rel32_64, go);
+        self.a.bind(parted);
+        if let Some(guards) = row.guards {
+            self.load32(EAX, row.word(ROW));
+            self.a.imm(Code::Cmp_rm32_imm32, EAX, MOST_PARTED.cast_signed());
+            self.a.jump(Code::Ja_rel32_64, failed);
+            self.store32(row.word(LEFT), EAX);
+            self.store_number(row.word(WAIT), LEAST);
+            self.store_number(row.word(ROW), 0);
+            self.store_number(row.parted(), 1);
+            self.a.jump(Code::Call_rel32_64, guards);
+            self.a.jump(Code::Jmp_rel32_64, go);
+        }
         self.a.bind(failed);
         self.load32(EAX, row.word(ROW));
         self.a.imm8(Code::Shr_rm32_imm8, EAX, 1);
@@ -228,6 +277,16 @@ impl Emit<'_> {
         self.a.bind(go);
     }
 
+    /// Doubles a word, up to a number. Clobbers `rax` and `rcx`.
+    fn double_up_to(&mut self, m: Mem, most: u32) {
+        self.load32(EAX, m);
+        self.a.op2(Code::Add_r32_rm32, EAX, EAX);
+        self.a.number(RCX, u64::from(most));
+        self.a.op2(Code::Cmp_r32_rm32, EAX, ECX);
+        self.a.op2(Code::Cmova_r64_rm64, RAX, RCX);
+        self.store32(m, EAX);
+    }
+
     /// The next CTA of a row that has been decided about.
     fn step_in_row(&mut self, row: &Row) {
         self.a.imm(Code::Sub_rm32_imm32, row.word(LEFT), 1);
@@ -238,6 +297,22 @@ impl Emit<'_> {
         for (at, ty, step) in &row.rising {
             let code = if *ty == Ty::B64 { Code::Add_rm64_imm32 } else { Code::Add_rm32_imm32 };
             self.a.imm(code, ctx(*at), *step);
+        }
+        if let Some(guards) = row.guards {
+            let all_alike = self.a.label();
+            self.a.imm(Code::Cmp_rm32_imm32, row.parted(), 0);
+            self.a.jump(Code::Je_rel32_64, all_alike);
+            self.a.jump(Code::Call_rel32_64, guards);
+            self.a.bind(all_alike);
+        }
+    }
+
+    /// Goes elsewhere where CTAs of a row have guards of their own, if bits that are to stay are such.
+    fn unless_parted(&mut self, row: &Row, bits: u32, elsewhere: Label) {
+        let of_guards = self.head.as_ref().map_or(0, |h| h.bits_of_guards(self.plan));
+        if row.guards.is_some() && bits & of_guards != 0 {
+            self.a.imm(Code::Cmp_rm32_imm32, row.parted(), 0);
+            self.a.jump(Code::Jne_rel32_64, elsewhere);
         }
     }
 
@@ -253,6 +328,7 @@ impl Emit<'_> {
         self.a.op1(Code::Not_rm32, EAX);
         self.a.imm(Code::Test_rm32_imm32, EAX, bits.cast_signed());
         self.a.jump(Code::Jne_rel32_64, other);
+        self.unless_parted(&row, bits, other);
         self.step_in_row(&row);
         self.a.jump(Code::Jmp_rel32_64, all);
         self.a.bind(other);
@@ -261,8 +337,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Behind a CTA that gangs alone went and that has no shared memory: the next one of a row that has been decided about starts at `all`, as all of them do one after the other.
-    pub(crate) fn go_on_in_batch(&mut self, all: Label) {
+    /// Behind a CTA that gangs alone went and that has no shared memory: the next one of a row that has been decided about starts at `all`, as all of them do one after the other. `bits`: what that rests on.
+    pub(crate) fn go_on_in_batch(&mut self, all: Label, bits: u32) {
         let Some(row) = self.head.as_mut().and_then(|h| h.row.take()) else { return };
         let [first, again, none] = std::array::from_fn(|_| self.a.label());
         self.a.imm(Code::Cmp_rm32_imm32, row.word(BATCH), 0);
@@ -275,6 +351,7 @@ impl Emit<'_> {
         self.load32(EAX, row.word(LEFT));
         self.a.op2(Code::Test_rm32_r32, EAX, EAX);
         self.a.jump(Code::Je_rel32_64, none);
+        self.unless_parted(&row, bits, none);
         self.store32(row.word(BATCH), EAX);
         self.store_number(row.word(LEFT), 0);
         self.a.store(Code::Sub_rm32_r32, cta(offset_of!(CtaCtx, more)), EAX, ALL);
