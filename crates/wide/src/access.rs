@@ -135,6 +135,13 @@ pub(crate) struct Held {
     pub(crate) of: usize,
 }
 
+impl Held {
+    /// Whether both are of one address, wherever it is held.
+    pub(crate) fn is_same(&self, other: &Held) -> bool {
+        Held { at: other.at, ..*self } == *other
+    }
+}
+
 /// What an address is made of: an index of 32 bits, extended and shifted, and what is added.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Indexed {

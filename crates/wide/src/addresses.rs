@@ -87,10 +87,10 @@ impl Emit<'_> {
             // What was asked for last leaves last.
             let h = self.held.remove(k);
             self.held.push(h);
-            return Mem::at(h.at, distance);
+            return self.in_strip(Mem::at(h.at, distance), runs.address);
         }
         let mut h = Held { at: HOLDERS[0], address: runs.address, group, shared, of };
-        let before = self.one_step_before(&h);
+        let before = if self.strip.is_some() { None } else { self.one_step_before(&h) };
         // That of the warp before, if nobody asks for it any more; a free one; or that which has been held longest.
         let done = before.filter(|_| self.is_by_warp).map(|(from, _)| from.at);
         let free = || HOLDERS.into_iter().find(|r| !self.held.iter().any(|h| h.at == *r));
@@ -98,7 +98,7 @@ impl Emit<'_> {
         self.held.retain(|x| x.at != h.at);
         if let Some(before) = before {
             self.step_address(&h, before);
-        } else {
+        } else if !self.hold_saved(&h) {
             let member = std::mem::replace(&mut self.member, of);
             self.a.shift(of as i32 * self.member_step);
             self.hold(h, runs.shape.first_lane(group));
@@ -106,7 +106,7 @@ impl Emit<'_> {
             self.a.shift(member as i32 * self.member_step);
         }
         self.held.push(h);
-        Mem::at(h.at, distance)
+        self.in_strip(Mem::at(h.at, distance), runs.address)
     }
 
     /// Asks for what a CTA further on in the row will read: where CTAs are short and wait for barriers, nobody else sees that coming. It comes to the second cache,

@@ -179,6 +179,7 @@ fn made(
         alone: Vec::new(),
         at_hand_words: Vec::new(),
         held: Vec::new(),
+        strip: None,
         stopped: FastMap::default(),
         turns: None,
         head,

@@ -25,7 +25,7 @@ use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
 use crate::found::Found;
-use crate::gang::way::Alone;
+use crate::gang::way::{Alone, InStrip};
 use crate::head::{FRAME_WORDS, Going, Head};
 use crate::interleaved::Elements;
 use crate::once::{Accessor, Called, ColdMove, Granules, Mover, Reader, Rounded};
@@ -157,6 +157,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) at_hand_words: Vec<(Register, u32)>,
     /// Addresses in general registers, some of which may have been written since.
     pub(crate) held: Vec<Held>,
+    /// Where rows of CTAs go in strips.
+    pub(crate) strip: Option<InStrip>,
     /// By block that a loop goes back to: where it goes if the launch is to stop.
     pub(crate) stopped: FastMap<usize, Label>,
     /// How warps and CTAs follow each other inside the code; `None` of functions that are called.

@@ -25,6 +25,7 @@ mod constants;
 mod exits;
 mod far;
 mod places;
+mod strips;
 pub(crate) mod way;
 
 use handloom_diag::hash::{FastMap, FastSet};
@@ -112,7 +113,8 @@ impl Emit<'_> {
     }
 
     /// The ways of gangs of a function, and the turns that go them. Asked after all blocks have been emitted, since only then it is known what the head decides.
-    pub(crate) fn find_gangs(&mut self) -> (Vec<Gang>, Vec<Team>) {
+    /// With the way that rows of CTAs may go in strips.
+    pub(crate) fn find_gangs(&mut self) -> (Vec<Gang>, Vec<Team>, Option<(Gang, i32)>) {
         let mut teams = Vec::new();
         let n_warps = self.plan.facts.shape.threads() as usize / 32;
         let mut search = Search {
@@ -124,7 +126,7 @@ impl Emit<'_> {
             n_steps: 0,
         };
         if let Some(team) = self.whole_team(n_warps, &mut search) {
-            return (search.ways, vec![team]);
+            return (search.ways, vec![team], None);
         }
         for start in self.starts_of_turns() {
             // Those that have something to do in the turn, where that is a constant.
@@ -148,7 +150,8 @@ impl Emit<'_> {
                 search.ways.truncate(before);
             }
         }
-        (search.ways, teams)
+        let strip = self.find_strip(&search);
+        (search.ways, teams, strip)
     }
 
     /// The turn of a whole CTA, if all its warps go side by side behind the barriers of a loop.

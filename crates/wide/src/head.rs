@@ -33,6 +33,7 @@ use smallvec::SmallVec;
 
 pub(crate) use self::courses::testable;
 use self::courses::{ACROSS, Course, DOWN, Ranks, Steps, courses, tid_steps};
+pub(crate) use self::row::MOST_OF_STRIP;
 use crate::access::{Access, is_of_elements, reg};
 use crate::asm::Label;
 use crate::climbing::Climb;
@@ -113,7 +114,7 @@ struct Row {
     checks: Vec<(Val, bool)>,
     /// Words that somebody reads, with their steps.
     rising: Vec<(u32, Ty, i32)>,
-    /// Seven words of its own: see `row`.
+    /// Words of its own: see `row`.
     words: u32,
     /// The subroutine for the guards of one CTA of the row, where these may be decided about one by one.
     guards: Option<Label>,
@@ -749,6 +750,11 @@ impl Head {
     /// Whether the result of an instruction is linear.
     pub(crate) fn is_linear(&self, inst: &Inst) -> bool {
         !inst.dst.is_empty() && inst.dst.iter().all(|d| self.linear[d.idx()].is_some())
+    }
+
+    /// Whether the words of a linear result are in the context only where somebody asks for them.
+    pub(crate) fn is_lean(&self, inst: &Inst) -> bool {
+        inst.dst.iter().all(|d| self.lean[d.idx()])
     }
 
     /// The subroutine for what differs between CTAs.

@@ -80,6 +80,18 @@ pub(crate) struct Turns {
     cold: Vec<Elsewhere>,
     /// Warps that go side by side.
     pub(crate) gangs: Vec<Chosen>,
+    /// Where rows of CTAs go in strips.
+    pub(crate) strip: Option<Strip>,
+}
+
+/// How rows of CTAs go in strips.
+#[derive(Clone, Copy)]
+pub(crate) struct Strip {
+    /// What it rests on.
+    pub(crate) bits: u32,
+    pub(crate) label: Label,
+    /// The most CTAs of a grid that goes so.
+    pub(crate) ctas: Option<i32>,
 }
 
 /// How a turn is gone by gangs.

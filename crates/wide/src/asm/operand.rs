@@ -46,7 +46,12 @@ impl Mem {
 
     /// So many bytes further on as a register says.
     pub fn plus(self, index: Register) -> Mem {
-        Mem { index, scale: 1, ..self }
+        self.plus_scaled(index, 1)
+    }
+
+    /// So many times a scale further on as a register says.
+    pub fn plus_scaled(self, index: Register, scale: u32) -> Mem {
+        Mem { index, scale, ..self }
     }
 
     /// Bytes of a constant.

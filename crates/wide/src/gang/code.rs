@@ -17,13 +17,13 @@ use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::flow::Way;
 use crate::head::{Apart, Going, Table};
-use crate::turns::{Chosen, code as turns, place_of};
+use crate::turns::{Chosen, Strip, code as turns, place_of};
 use crate::values::{At, Src, is_wide, load_code, store_code};
 
 impl Emit<'_> {
     /// Finds and emits what warps go side by side.
     pub(crate) fn gangs(&mut self) -> Result<(), Refusal> {
-        let (ways, teams) = self.find_gangs();
+        let (ways, teams, strip) = self.find_gangs();
         let step = self.places.ctx_bytes(self.scratch.1).cast_signed();
         for team in &teams {
             let label = self.a.label();
@@ -51,6 +51,13 @@ impl Emit<'_> {
         for way in &ways {
             self.gang(way, &ways, step)?;
         }
+        if let Some((strip, unit)) = strip {
+            self.strip(&strip, unit, step)?;
+            let ctas = self.most_in_strips(unit, &strip);
+            if let Some(turns) = &mut self.turns {
+                turns.strip = Some(Strip { bits: strip.bits, label: strip.label, ctas });
+            }
+        }
         self.has_grown = self.places.ctx_bytes(self.scratch.1).cast_signed() != step;
         Ok(())
     }
@@ -70,7 +77,8 @@ impl Emit<'_> {
         self.a.jump(Code::Jmp_rel32_64, first.label);
     }
 
-    fn gang(&mut self, gang: &Gang, ways: &[Gang], step: i32) -> Result<(), Refusal> {
+    /// The start of the code of a way.
+    pub(super) fn begin_way(&mut self, gang: &Gang, step: i32) {
         self.enter_members(gang);
         // Those of the first warp are the current ones; in their stead, those of single warps are kept.
         std::mem::swap(&mut self.places.of, &mut self.members[0]);
@@ -89,6 +97,10 @@ impl Emit<'_> {
         // A single warp goes so only where the others do nothing, and one gang of all begins with the first.
         self.knows_numbers = gang.warps == 1 || gang.warps == self.plan.facts.shape.n_warps() as usize;
         self.is_by_warp = gang.by_warp;
+    }
+
+    fn gang(&mut self, gang: &Gang, ways: &[Gang], step: i32) -> Result<(), Refusal> {
+        self.begin_way(gang, step);
         let refused = self.a.label();
         self.test_gang(gang, refused);
         self.keep_constants(gang);
@@ -122,11 +134,7 @@ impl Emit<'_> {
                 self.branch_counter = None;
             }
         }
-        self.go_to_member(0);
-        std::mem::swap(&mut self.places.of, &mut self.members[0]);
-        self.leave_members(gang);
-        self.alone.clear();
-        (self.knows_numbers, self.is_by_warp) = (false, false);
+        self.end_way(gang);
         if !gang.tests.is_empty() {
             self.stop_before(gang, gang.start, refused);
         }
@@ -134,6 +142,18 @@ impl Emit<'_> {
             self.stop_before(gang, b, label);
         }
         Ok(())
+    }
+
+    /// The end of the code of a way.
+    pub(super) fn end_way(&mut self, gang: &Gang) {
+        self.go_to_member(0);
+        self.kept.clear();
+        self.spreads.clear();
+        self.drop_held();
+        std::mem::swap(&mut self.places.of, &mut self.members[0]);
+        self.leave_members(gang);
+        self.alone.clear();
+        (self.knows_numbers, self.is_by_warp) = (false, false);
     }
 
     /// The places of registers of each warp of a gang where its way begins.
@@ -157,7 +177,7 @@ impl Emit<'_> {
     }
 
     /// The instructions of a way for some of its warps, each for all of these. What is the same in all warps is done for the first warp.
-    fn insts_of_gang(
+    pub(super) fn insts_of_gang(
         &mut self,
         gang: &Gang,
         members: std::ops::Range<usize>,
@@ -640,7 +660,7 @@ impl Emit<'_> {
     }
 
     /// Whether the function names shared memory.
-    fn has_shared_memory(&self) -> bool {
+    pub(super) fn has_shared_memory(&self) -> bool {
         let insts = self.f.blocks.iter().flat_map(|b| &b.insts);
         insts.into_iter().any(|i| {
             let is_shared = |s: StateSpace| matches!(s, StateSpace::Shared | StateSpace::SharedCluster);

@@ -6,6 +6,7 @@ use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Function, Inst, Op, Reg, Val};
 use handloom_plan::analysis::cfg::Set;
 
+use crate::access::Held;
 use crate::alloc::{FIRST_VECTOR, Place};
 use crate::asm::Label;
 use crate::head::Going;
@@ -152,6 +153,14 @@ impl Carried {
         let own = &vectors[(file * self.n + row) * parts..];
         Place::Vectors(std::array::from_fn(|q| if q < parts { own[q] } else { 0 }))
     }
+}
+
+/// The strip that code is emitted for.
+pub(crate) struct InStrip {
+    /// How far accesses are behind those of the CTA before, but for their scales.
+    pub(super) unit: i32,
+    /// Addresses that have words, in their order.
+    pub(super) saved: Vec<Held>,
 }
 
 /// What the words of the first warp say of the others.

@@ -46,6 +46,17 @@ const BATCH: u32 = 4;
 const PARTED: u32 = 5;
 /// How many CTAs go alone when rows have been tried in vain once more.
 const WAIT: u32 = 6;
+/// How far the end of a strip is behind its first CTA.
+const STRIP: u32 = 7;
+/// Whether the first and the last CTA of a row go alone, as they are at a rim.
+const RIMS: u32 = 8;
+/// The first of the words of addresses of a strip.
+const ADDRESSES: u32 = 9;
+/// How many of these there are.
+pub(crate) const MOST_OF_STRIP: usize = 16;
+
+/// CTAs that have not begun, at least, for a strip.
+const LEAST_OF_STRIP: u32 = 1;
 
 impl Row {
     /// The step of a register.
@@ -111,7 +122,7 @@ impl Head {
             rising.extend(words.step_by(8).map(|at| (at, f.regs[r], step)));
         }
         let words = self.words;
-        self.words += 7;
+        self.words += ADDRESSES + MOST_OF_STRIP as u32;
         let guards = self.has_parts(plan).then_some(guards);
         Some(Row { steps, checks, rising, words, guards })
     }
@@ -135,6 +146,16 @@ impl Head {
             g.filter(|g| self.is_by_cta(&plan.func.blocks[b].insts[g.from..])).map(|g| g.bits.0 | g.bits.1)
         };
         self.guards.iter().enumerate().filter_map(of_cta).fold(0, |m, bits| m | bits)
+    }
+
+    /// The word of strips, if there are rows of CTAs that may be decided about.
+    pub(crate) fn word_of_strips(&self) -> Option<Mem> {
+        self.row.as_ref().map(|row| row.word(STRIP))
+    }
+
+    /// The first of the words of addresses of a strip.
+    pub(crate) fn words_of_addresses(&self) -> Option<u32> {
+        self.row.as_ref().map(|row| FRAME_WORDS + 8 * (row.words + ADDRESSES))
     }
 
     /// The step of an address from CTA to CTA of a row; 0 if it has none, or none is known.
@@ -189,13 +210,13 @@ impl Emit<'_> {
     /// No row has been decided about.
     pub(crate) fn begin_rows(&mut self) {
         let Some(row) = self.head.as_ref().and_then(|h| h.row.as_ref()) else { return };
-        let words = [(ROW, 0), (LEFT, 0), (BACK, 0), (LIMIT, MOST), (BATCH, 0), (PARTED, 0), (WAIT, LEAST)];
+        let words = [(ROW, 0), (LEFT, 0), (BACK, 0), (LIMIT, MOST), (BATCH, 0), (PARTED, 0), (WAIT, LEAST), (RIMS, 0)];
         for (m, n) in words.map(|(w, n)| (row.word(w), n)) {
             self.store_number(m, n);
         }
     }
 
-    /// Runs the head for the CTA that begins, or for a row of them, unless that has been done.
+    /// Runs the head for the CTA that begins, or for a row of them, unless that has been done. (A row that guards stand in the way of is tried without its ends once.)
     pub(super) fn begin_in_row(&mut self, row: &Row, hoped: (u32, u32), head: Label, deopt: Label) {
         let [full, attempt, parted, failed, single, go] = std::array::from_fn(|_| self.a.label());
         self.a.imm(Code::Cmp_rm32_imm32, row.word(LEFT), 0);
@@ -216,6 +237,14 @@ impl Emit<'_> {
         self.load32(EAX, cta(offset_of!(CtaCtx, nctaid)));
         self.a.op2(Code::Sub_r32_rm32, EAX, cta(offset_of!(CtaCtx, ctaid)));
         self.a.imm(Code::Sub_rm32_imm32, EAX, 1);
+        let whole = self.a.label();
+        self.a.imm(Code::Cmp_rm32_imm32, row.word(RIMS), 0);
+        self.a.jump(Code::Je_rel32_64, whole);
+        self.a.imm(Code::Cmp_rm32_imm32, cta(offset_of!(CtaCtx, ctaid)), 0);
+        self.a.jump(Code::Je_rel32_64, single);
+        self.a.imm(Code::Sub_rm32_imm32, EAX, 1);
+        self.a.jump(Code::Jb_rel32_64, single);
+        self.a.bind(whole);
         self.load32(ECX, cta(offset_of!(CtaCtx, more)));
         self.a.op2(Code::Cmp_r32_rm32, EAX, ECX);
         self.a.op2(Code::Cmova_r64_rm64, RAX, RCX);
@@ -254,10 +283,11 @@ impl Emit<'_> {
         self.store_number(row.word(WAIT), LEAST);
         self.a.jump(Code::Jmp_rel32_64, go);
         self.a.bind(parted);
+        let long = self.a.label();
         if let Some(guards) = row.guards {
             self.load32(EAX, row.word(ROW));
             self.a.imm(Code::Cmp_rm32_imm32, EAX, MOST_PARTED.cast_signed());
-            self.a.jump(Code::Ja_rel32_64, failed);
+            self.a.jump(Code::Ja_rel32_64, long);
             self.store32(row.word(LEFT), EAX);
             self.store_number(row.word(WAIT), LEAST);
             self.store_number(row.word(ROW), 0);
@@ -265,6 +295,13 @@ impl Emit<'_> {
             self.a.jump(Code::Call_rel32_64, guards);
             self.a.jump(Code::Jmp_rel32_64, go);
         }
+        // Guards alone stand in the way: the first CTA of the row, the last one, or others too.
+        self.a.bind(long);
+        self.a.imm(Code::Xor_rm32_imm32, row.word(RIMS), 1);
+        self.a.imm(Code::Cmp_rm32_imm32, row.word(RIMS), 0);
+        self.a.jump(Code::Je_rel32_64, failed);
+        self.store_number(row.word(ROW), 0);
+        self.a.jump(Code::Jmp_rel32_64, attempt);
         self.a.bind(failed);
         self.load32(EAX, row.word(ROW));
         self.a.imm8(Code::Shr_rm32_imm8, EAX, 1);
@@ -361,6 +398,27 @@ impl Emit<'_> {
         if let Some(head) = &mut self.head {
             head.row = Some(row);
         }
+    }
+
+    /// Goes elsewhere unless enough CTAs of a row that has been decided about have not begun.
+    pub(crate) fn unless_row_is_long(&mut self, elsewhere: Label) {
+        let Some(left) = self.head.as_ref().and_then(|h| Some(h.row.as_ref()?.word(LEFT))) else { return };
+        self.a.imm(Code::Cmp_rm32_imm32, left, LEAST_OF_STRIP.cast_signed());
+        self.a.jump(Code::Jb_rel32_64, elsewhere);
+    }
+
+    /// The CTA that begins takes those behind it in the row that has been decided about along. How far the end of the last one is behind it, each being so far behind the one before, is in the
+    /// word of strips.
+    pub(crate) fn begin_strip(&mut self, unit: i32) {
+        let words = self.head.as_ref().and_then(|h| h.row.as_ref()).map(|row| [row.word(LEFT), row.word(STRIP)]);
+        let Some([left, strip]) = words else { return };
+        self.load32(EAX, left);
+        self.store_number(left, 0);
+        self.a.store(Code::Sub_rm32_r32, cta(offset_of!(CtaCtx, more)), EAX, ALL);
+        self.a.store(Code::Add_rm32_r32, cta(offset_of!(CtaCtx, ctaid)), EAX, ALL);
+        self.a.imm(Code::Add_rm32_imm32, EAX, 1);
+        self.a.times(RAX, RAX, unit);
+        self.store64(strip, RAX);
     }
 
     /// Widens the ends in `low` and `high` of a value to those in all CTAs of the row, if it differs between them. Uses `rdx`, `rsi`.

@@ -86,7 +86,7 @@ impl Emit<'_> {
         let afters = (0..self.f.blocks.len()).map(|_| self.a.label()).collect();
         let from = self.starts_of_blocks(&starts);
         let (whole, cold, gangs) = (Vec::new(), Vec::new(), Vec::new());
-        self.turns = Some(Turns { starts, loops, whole, afters, from, ended, done, settle, cold, gangs });
+        self.turns = Some(Turns { starts, loops, whole, afters, from, ended, done, settle, cold, gangs, strip: None });
     }
 
     /// Whether the warps of a CTA go through the loop of a header in turn.
@@ -259,6 +259,7 @@ impl Emit<'_> {
             self.store64(word(LIMIT), RAX);
             if s == 0 {
                 self.begin_cta(deopt);
+                self.choose_strip();
                 self.choose_fixed(s);
             }
             self.pass_idle(s, step);
