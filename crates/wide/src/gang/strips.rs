@@ -17,7 +17,7 @@ use handloom_plan::abi::CtaCtx;
 use handloom_plan::access::{AccessClass, Kind};
 use iced_x86::{Code, Register};
 
-use super::way::{End, Gang, InStrip, SIZES};
+use super::way::{End, Gang, InStrip};
 use super::{GangAccess, Search};
 use crate::access::{Form, Held};
 use crate::asked::reg;
@@ -25,6 +25,11 @@ use crate::asm::Mem;
 use crate::emit::*;
 use crate::head::MOST_OF_STRIP;
 use crate::turns::Strip;
+
+/// Warps of a CTA, at most: there is a loop for each rank of them.
+const MOST_WARPS: usize = 32;
+/// Most instructions times warps.
+const LONG: usize = 600;
 
 /// Bytes of a line of memory.
 const LINE: u32 = 64;
@@ -39,14 +44,14 @@ impl Emit<'_> {
         let across = self.head.as_ref().filter(|h| h.word_of_strips().is_some()).map(|h| h.warps_of_rank())?;
         // Where a rank is a part of a line of threads, the next rank goes on where it ends.
         let is_of_lines = self.plan.facts.shape.ntid[0] as usize <= 32 * across;
-        let fits = (2 * across..=SIZES[0].0).contains(&n_warps) && is_of_lines;
+        let fits = (2 * across..=MOST_WARPS).contains(&n_warps) && is_of_lines;
         if !fits || self.counts() || self.has_shared_memory() {
             return None;
         }
         let way = self.way_from(0, search, true, false)?;
         let is_straight = way.end == End::Place(None) && way.tests.is_empty() && way.exits.is_empty();
         let is_plain = way.guarded.is_empty() && way.common.is_empty() && way.alone.is_empty() && !way.is_first;
-        if !is_straight || !is_plain || self.length(&way) * n_warps > SIZES[0].1 {
+        if !is_straight || !is_plain || self.length(&way) * n_warps > LONG {
             return None;
         }
         let f = self.f;
