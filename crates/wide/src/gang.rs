@@ -456,10 +456,6 @@ impl Emit<'_> {
         }
         self.find_folds_of(&mut way);
         way.by_warp = self.goes_by_warp(&way);
-        // Of few registers, what stays is in memory again.
-        if way.by_warp && self.a.has_wide_vectors() {
-            way.carried = self.chains_of(&way);
-        }
         way.alone = self.kept_alone(&way, common);
         Some(way)
     }

@@ -752,6 +752,11 @@ impl Head {
         !inst.dst.is_empty() && inst.dst.iter().all(|d| self.linear[d.idx()].is_some())
     }
 
+    /// How many warps before a warp of a gang the one stands that is in the same place of the rank before.
+    pub(crate) fn warps_of_rank(&self) -> usize {
+        self.ranks.across as usize
+    }
+
     /// Whether the words of a linear result are in the context only where somebody asks for them.
     pub(crate) fn is_lean(&self, inst: &Inst) -> bool {
         inst.dst.iter().all(|d| self.lean[d.idx()])

@@ -30,23 +30,18 @@ struct Load {
 }
 
 impl Emit<'_> {
-    /// The chains of a way that warps go one after the other.
-    pub(super) fn chains_of(&mut self, way: &Gang) -> Vec<Carried> {
-        let mut loads: Vec<Load> = Vec::new();
-        let n_warps = self.plan.facts.shape.n_warps() as usize;
-        let Some(across) = self.head.as_ref().map(|h| h.warps_of_rank()).filter(|n| 2 * n <= n_warps) else {
+    /// The chains of a way that so many warps go one after the other: whole ranks, and more than one.
+    pub(super) fn chains_of(&mut self, way: &Gang, size: usize) -> Vec<Carried> {
+        let is_of_ranks = |across: &usize| size.is_multiple_of(*across) && size > *across;
+        let Some(across) = self.head.as_ref().map(|h| h.warps_of_rank()).filter(is_of_ranks) else {
             return Vec::new();
         };
-        let f = self.f;
-        'way: for &(b, n) in &way.blocks {
-            for (i, inst) in way.insts(f, b)[..n].iter().enumerate() {
-                if matches!(inst.op, Op::Store { .. }) {
-                    break 'way;
-                }
-                self.at = (b, i);
-                if matches!(inst.op, Op::Load { .. }) && loads.len() < MOST {
-                    loads.extend(self.load_of_chain(way, inst));
-                }
+        let mut loads: Vec<Load> = Vec::new();
+        let insts = way.all_insts(self.f).take_while(|(_, inst)| !matches!(inst.op, Op::Store { .. }));
+        for (at, inst) in insts.filter(|(_, inst)| matches!(inst.op, Op::Load { .. })) {
+            self.at = at;
+            if loads.len() < MOST {
+                loads.extend(self.load_of_chain(way, inst));
             }
         }
         let mut chains: Vec<Carried> = Vec::new();

@@ -17,7 +17,7 @@ use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::flow::Way;
 use crate::head::{Apart, Going, Table};
-use crate::turns::{Chosen, Strip, code as turns, place_of};
+use crate::turns::{Chosen, code as turns, place_of};
 use crate::values::{At, Src, is_wide, load_code, store_code};
 
 impl Emit<'_> {
@@ -53,10 +53,6 @@ impl Emit<'_> {
         }
         if let Some((strip, unit)) = strip {
             self.strip(&strip, unit, step)?;
-            let ctas = self.most_in_strips(unit, &strip);
-            if let Some(turns) = &mut self.turns {
-                turns.strip = Some(Strip { bits: strip.bits, label: strip.label, ctas });
-            }
         }
         self.has_grown = self.places.ctx_bytes(self.scratch.1).cast_signed() != step;
         Ok(())
@@ -116,10 +112,7 @@ impl Emit<'_> {
         } else {
             self.insts_of_gang(gang, 0..gang.warps, far.as_ref())?;
         }
-        self.go_to_member(0);
-        self.kept.clear();
-        self.spreads.clear();
-        self.drop_held();
+        self.end_insts();
         match gang.end {
             End::Place(place) => self.end_gangs_turn(gang, place, step),
             End::Back(from, to) => self.go_on_in_gang(ways, gang, from, to),
@@ -144,12 +137,17 @@ impl Emit<'_> {
         Ok(())
     }
 
-    /// The end of the code of a way.
-    pub(super) fn end_way(&mut self, gang: &Gang) {
+    /// Behind the instructions of a way nothing is known of registers, and the code is for the first warp.
+    pub(super) fn end_insts(&mut self) {
         self.go_to_member(0);
         self.kept.clear();
         self.spreads.clear();
         self.drop_held();
+    }
+
+    /// The end of the code of a way.
+    pub(super) fn end_way(&mut self, gang: &Gang) {
+        self.go_to_member(0);
         std::mem::swap(&mut self.places.of, &mut self.members[0]);
         self.leave_members(gang);
         self.alone.clear();
@@ -677,9 +675,7 @@ impl Emit<'_> {
             return;
         };
         if chosen != 0 {
-            self.a.op2(Code::Mov_r32_rm32, EAX, crate::head::DECIDED);
-            self.a.op1(Code::Not_rm32, EAX);
-            self.a.imm(Code::Test_rm32_imm32, EAX, chosen.cast_signed());
+            self.test_decided(chosen);
             self.a.jump(Code::Je_rel32_64, all);
         } else {
             self.a.jump(Code::Jmp_rel32_64, all);

@@ -70,15 +70,17 @@ impl Emit<'_> {
     }
 
     /// Places for so many warps, if there are enough vectors: rows of chains stay for the warps that follow, if there are enough for that too.
-    pub(super) fn places_with_chains(&self, way: &Gang, size: usize) -> Option<Gang> {
-        if way.carried.is_empty() {
+    pub(super) fn places_with_chains(&mut self, way: &Gang, size: usize) -> Option<Gang> {
+        // Of few registers, what stays is in memory again.
+        let may_stay = way.by_warp && self.a.has_wide_vectors();
+        let carried = if may_stay { self.chains_of(way, size) } else { Vec::new() };
+        if carried.is_empty() {
             return self.places_of_gang(way, size);
         }
-        let is_of_ranks = |c: &Carried| size.is_multiple_of(c.across) && size > c.across;
-        let mut with = way.clone();
-        with.folds.retain(|at, _| way.carried(*at).is_none());
-        let placed = if way.carried.iter().all(is_of_ranks) { self.places_of_gang(&with, size) } else { None };
-        placed.or_else(|| self.places_of_gang(&Gang { carried: Vec::new(), ..way.clone() }, size))
+        let mut with = Gang { carried, ..way.clone() };
+        let mut folds = std::mem::take(&mut with.folds);
+        folds.retain(|at, _| with.carried(*at).is_none());
+        self.places_of_gang(&Gang { folds, ..with }, size).or_else(|| self.places_of_gang(way, size))
     }
 
     /// Places for so many warps, if there are enough vectors.
@@ -164,14 +166,10 @@ impl Emit<'_> {
         }
         for life in lives {
             let r = life.reg;
-            let bits = |v: &[u8]| v.iter().fold(0, |m, v| m | 1 << (v - FIRST_VECTOR));
             if let Some((_, c)) = carried.iter().find(|(at, c)| c.reg.idx() == r && *at == life.start) {
                 let rows = &rows[c.chain];
                 let places = (0..size).map(|m| c.place(m, rows, n_parts(f.regs[r]))).collect();
                 gang.moves.push((life.start, r, places));
-                if !self.a.has_wide_vectors() {
-                    gang.alive.push(Alive { life, vectors: vec![bits(rows)], stays: true });
-                }
                 continue;
             }
             // Each warp stores it before the next one makes it.
@@ -208,6 +206,7 @@ impl Emit<'_> {
             }
             taken = vectors.iter().fold(taken, |t, v| t | 1 << v);
             if !self.a.has_wide_vectors() {
+                let bits = |v: &[u8]| v.iter().fold(0, |m, v| m | 1 << (v - FIRST_VECTOR));
                 let of = vectors.chunks(parts).take(copies).map(bits).collect();
                 gang.alive.push(Alive { life, vectors: of, stays: way.by_warp && way.common.has(r) });
             }

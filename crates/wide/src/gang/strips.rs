@@ -54,23 +54,21 @@ impl Emit<'_> {
         if !is_straight || !is_plain || self.length(&way) * n_warps > LONG {
             return None;
         }
-        let f = self.f;
         let mut steps: Vec<i32> = Vec::new();
         let mut addresses: Vec<(Reg, usize)> = Vec::new();
-        for &(b, n) in &way.blocks {
-            for (i, inst) in way.insts(f, b)[..n].iter().enumerate() {
-                self.at = (b, i);
-                if !self.fits_strip(inst) {
-                    return None;
-                }
-                let Some(g) = self.access_of_strip(inst) else { continue };
-                let step = self.head.as_ref().map_or(0, |h| h.row_step(g.runs.address));
-                steps.extend((step != 0).then_some(step));
-                for (lane, _) in &g.runs.list {
-                    let of = (g.runs.address, g.runs.shape.group_of(*lane));
-                    if !addresses.contains(&of) {
-                        addresses.push(of);
-                    }
+        for (at, inst) in way.all_insts(self.f) {
+            self.at = at;
+            let access = self.access_of_strip(inst);
+            if !self.fits_strip(inst, access.is_some()) {
+                return None;
+            }
+            let Some(g) = access else { continue };
+            let step = self.head.as_ref().map_or(0, |h| h.row_step(g.runs.address));
+            steps.extend((step != 0).then_some(step));
+            for (lane, _) in &g.runs.list {
+                let of = (g.runs.address, g.runs.shape.group_of(*lane));
+                if !addresses.contains(&of) {
+                    addresses.push(of);
                 }
             }
         }
@@ -80,13 +78,13 @@ impl Emit<'_> {
         if !steps.iter().all(is_scaled) || unit.unsigned_abs() >= 1 << 24 || n_addresses > MOST_OF_STRIP {
             return None;
         }
-        let mut gang = self.places_of_gang(&Gang { by_warp: true, carried: Vec::new(), ..way }, n_warps)?;
+        let mut gang = self.places_of_gang(&Gang { by_warp: true, ..way }, n_warps)?;
         gang.label = self.a.label();
         Some((gang, unit))
     }
 
-    /// Whether an instruction does the same in all CTAs of a row, but for where accesses are.
-    fn fits_strip(&mut self, inst: &Inst) -> bool {
+    /// Whether an instruction does the same in all CTAs of a row, but for where accesses are. `has_access`: it is an access of a strip.
+    fn fits_strip(&self, inst: &Inst, has_access: bool) -> bool {
         let Some(head) = &self.head else { return false };
         if head.has(inst) {
             return true;
@@ -96,14 +94,11 @@ impl Emit<'_> {
         }
         let stays = |v: &Val| reg(v).is_none_or(|r| head.row_step(r) == 0);
         match inst.op {
-            Op::Mark => true,
-            Op::Sreg(_) => true,
+            Op::Mark | Op::Sreg(_) => true,
             Op::Pure(_) => inst.src.iter().all(stays) && !inst.dst.iter().any(|d| self.is_affine(*d)),
             Op::Load { .. } | Op::Store { .. } => {
-                inst.src[1..].iter().all(stays)
-                    && !inst.guarded
-                    && self.fixed_of_gang(inst).is_none()
-                    && self.access_of_strip(inst).is_some()
+                let is_moving = !inst.guarded && self.fixed_of_gang(inst).is_none();
+                has_access && is_moving && inst.src[1..].iter().all(stays)
             }
             _ => false,
         }
@@ -124,10 +119,10 @@ impl Emit<'_> {
     }
 
     /// The most CTAs of a grid that goes in strips, if there may be too many: those that read and write half of what the last cache holds, if each reads as much as it writes.
-    pub(super) fn most_in_strips(&self, unit: i32, gang: &Gang) -> Option<i32> {
+    fn most_in_strips(&self, unit: i32, gang: &Gang) -> Option<i32> {
         let last_cache = self.plan.options.host.last_cache;
-        let insts = gang.blocks.iter().flat_map(|&(b, n)| &gang.insts(self.f, b)[..n]);
-        let stored = insts.filter_map(AccessClass::of).filter(|c| c.kind == Kind::Store);
+        let accesses = gang.all_insts(self.f).filter_map(|(_, inst)| AccessClass::of(inst));
+        let stored = accesses.filter(|c| c.kind == Kind::Store);
         let bytes: i64 = stored.map(|c| c.bytes()).sum();
         let of_cta = 2 * u64::from(self.plan.facts.shape.threads()) * bytes.cast_unsigned();
         let is_long = unit.unsigned_abs() >= 2 * LINE && last_cache > 0;
@@ -137,7 +132,10 @@ impl Emit<'_> {
     /// The code of a strip, which goes on behind the last CTA of the row.
     pub(super) fn strip(&mut self, gang: &Gang, unit: i32, step: i32) -> Result<(), Refusal> {
         let words = self.head.as_ref().and_then(|h| Some((h.word_of_strips()?, h.warps_of_rank())));
-        let Some((end, across)) = words else { return Ok(()) };
+        let Some((end, across)) = words else {
+            return Err(Refusal { what: "a bug: a strip without rows of CTAs".to_owned(), span: self.f.span });
+        };
+        let accesses = self.accesses_of_strip(gang);
         self.begin_way(gang, step);
         self.a.comment(format_args!("a row of CTAs, warp by warp"));
         self.load64(WARP, cta(offset_of!(CtaCtx, first)));
@@ -147,7 +145,7 @@ impl Emit<'_> {
             let members = first..first + across;
             self.drop_held();
             self.strip = Some(InStrip { unit, saved: Vec::new() });
-            self.hold_addresses(gang, members.clone());
+            self.hold_addresses(&accesses, members.clone());
             let has_room = self.strip.as_ref().is_some_and(|s| s.saved.len() == self.held.len());
             if !has_room {
                 self.drop_held();
@@ -171,9 +169,14 @@ impl Emit<'_> {
             self.a.jump(Code::Jne_rel32_64, again);
             self.strip = None;
         }
+        self.end_insts();
         self.end_way(gang);
-        let after = self.turns.as_ref().map(|t| t.after(None));
-        after.into_iter().for_each(|l| self.a.jump(Code::Jmp_rel32_64, l));
+        let ctas = self.most_in_strips(unit, gang);
+        if let Some(turns) = &mut self.turns {
+            turns.strip = Some(Strip { bits: gang.bits, label: gang.label, ctas });
+            let after = turns.after(None);
+            self.a.jump(Code::Jmp_rel32_64, after);
+        }
         Ok(())
     }
 
@@ -207,21 +210,24 @@ impl Emit<'_> {
         true
     }
 
+    /// The accesses of a strip, in order.
+    fn accesses_of_strip(&mut self, gang: &Gang) -> Vec<GangAccess> {
+        let insts = gang.all_insts(self.f);
+        let access = |(at, inst): ((usize, usize), &Inst)| {
+            self.at = at;
+            self.access_of_strip(inst)
+        };
+        insts.filter_map(access).collect()
+    }
+
     /// Registers hold the addresses of some warps, as far as there are such, and words all of them.
-    fn hold_addresses(&mut self, gang: &Gang, members: std::ops::Range<usize>) {
-        let f = self.f;
-        for &(b, n) in &gang.blocks {
-            for (i, inst) in gang.insts(f, b)[..n].iter().enumerate() {
-                self.at = (b, i);
-                let Some(g) = self.access_of_strip(inst) else { continue };
-                for m in members.clone() {
-                    self.go_to_member(m);
-                    for (lane, _) in &g.runs.list {
-                        self.run_element(&g.x, &g.runs, *lane);
-                        if let Some(h) = self.held.last().copied() {
-                            self.save(&h);
-                        }
-                    }
+    fn hold_addresses(&mut self, accesses: &[GangAccess], members: std::ops::Range<usize>) {
+        for (g, m) in accesses.iter().flat_map(|g| members.clone().map(move |m| (g, m))) {
+            self.go_to_member(m);
+            for (lane, _) in &g.runs.list {
+                self.run_element(&g.x, &g.runs, *lane);
+                if let Some(h) = self.held.last().copied() {
+                    self.save(&h);
                 }
             }
         }
@@ -240,9 +246,7 @@ impl Emit<'_> {
             self.a.imm(Code::Cmp_rm64_imm32, RAX, most);
             self.a.jump(Code::Ja_rel32_64, other);
         }
-        self.a.op2(Code::Mov_r32_rm32, EAX, crate::head::DECIDED);
-        self.a.op1(Code::Not_rm32, EAX);
-        self.a.imm(Code::Test_rm32_imm32, EAX, bits.cast_signed());
+        self.test_decided(bits);
         self.a.jump(Code::Je_rel32_64, label);
         self.a.bind(other);
     }

@@ -219,6 +219,14 @@ impl Gang {
         self.bare.get(&b).unwrap_or(&f.blocks[b].insts)
     }
 
+    /// All of them, each with its block and its number there.
+    pub(super) fn all_insts<'i>(&'i self, f: &'i Function) -> impl Iterator<Item = ((usize, usize), &'i Inst)> {
+        let of_block = move |&(b, n): &(usize, usize)| {
+            self.insts(f, b)[..n].iter().enumerate().map(move |(i, inst)| ((b, i), inst))
+        };
+        self.blocks.iter().flat_map(of_block)
+    }
+
     /// Whether it ends with the branch of a block, or may leave by it.
     pub(super) fn is_asked(&self, block: usize) -> bool {
         matches!(self.end, End::Branch(b, ..) if b == block) || self.exit_of(block).is_some()

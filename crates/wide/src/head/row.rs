@@ -19,7 +19,7 @@ use handloom_plan::abi::CtaCtx;
 use handloom_plan::analysis::cfg::Set;
 use iced_x86::{Code, Register};
 
-use super::{DECIDED, FRAME_WORDS, Head, Row, reg};
+use super::{DECIDED, FRAME_WORDS, Guard, Head, Row, reg};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 
@@ -129,23 +129,21 @@ impl Head {
 
     /// Whether all that CTAs of a row are asked for one by one is which lanes guards let go on, and that can be written down.
     fn has_parts(&self, plan: &Plan) -> bool {
-        let of_ctas =
-            |b: &usize| self.guards[*b].is_some_and(|g| self.is_by_cta(&plan.func.blocks[*b].insts[g.from..]));
-        let is_written = |b: usize| {
-            let table = self.guards[b].and_then(|g| g.lanes);
-            table.is_some_and(|t| !t.is_known) && self.idle[b].is_none()
-        };
-        let mut guards = (0..self.guards.len()).filter(of_ctas).peekable();
-        let has_some = guards.peek().is_some();
-        has_some && guards.all(is_written) && !self.known.iter().any(|k| self.is_by_cta(k.insts(plan)))
+        let is_written = |(b, g): (usize, &Guard)| g.lanes.is_some_and(|t| !t.is_known) && self.idle[b].is_none();
+        let has_some = self.guards_by_cta(plan).next().is_some();
+        let is_known = self.known.iter().any(|k| self.is_by_cta(k.insts(plan)));
+        has_some && self.guards_by_cta(plan).all(is_written) && !is_known
+    }
+
+    /// Guards that differ between CTAs, with their blocks.
+    fn guards_by_cta<'h>(&'h self, plan: &'h Plan) -> impl Iterator<Item = (usize, &'h Guard)> {
+        let guards = self.guards.iter().enumerate().filter_map(|(b, g)| Some((b, g.as_ref()?)));
+        guards.filter(|(b, g)| self.is_by_cta(&plan.func.blocks[*b].insts[g.from..]))
     }
 
     /// The bits of guards that differ between CTAs.
     pub(super) fn bits_of_guards(&self, plan: &Plan) -> u32 {
-        let of_cta = |(b, g): (usize, &Option<super::Guard>)| {
-            g.filter(|g| self.is_by_cta(&plan.func.blocks[b].insts[g.from..])).map(|g| g.bits.0 | g.bits.1)
-        };
-        self.guards.iter().enumerate().filter_map(of_cta).fold(0, |m, bits| m | bits)
+        self.guards_by_cta(plan).fold(0, |m, (_, g)| m | g.bits.0 | g.bits.1)
     }
 
     /// The word of strips, if there are rows of CTAs that may be decided about.
@@ -166,11 +164,9 @@ impl Head {
     /// Bits of accesses, and the lower bits of guards, that a run of the head can set for a CTA.
     fn hoped_for(&self, plan: &Plan) -> (u32, u32) {
         let accesses = self.groups.iter().filter(|g| g.first.is_some()).fold(0, |m, g| m | g.bit);
-        let by_cta = |(b, g): (usize, &Option<super::Guard>)| {
-            g.filter(|g| self.is_by_cta(&plan.func.blocks[b].insts[g.from..])).map(|g| g.bits.0)
-        };
+        let guards = self.guards_by_cta(plan).map(|(_, g)| g.bits.0);
         let known = self.known.iter().filter(|k| self.is_by_cta(k.insts(plan))).map(|k| k.bits.0);
-        (accesses, self.guards.iter().enumerate().filter_map(by_cta).chain(known).fold(0, |m, g| m | g))
+        (accesses, guards.chain(known).fold(0, |m, g| m | g))
     }
 }
 
@@ -298,7 +294,6 @@ impl Emit<'_> {
         // Guards alone stand in the way: the first CTA of the row, the last one, or others too.
         self.a.bind(long);
         self.a.imm(Code::Xor_rm32_imm32, row.word(RIMS), 1);
-        self.a.imm(Code::Cmp_rm32_imm32, row.word(RIMS), 0);
         self.a.jump(Code::Je_rel32_64, failed);
         self.store_number(row.word(ROW), 0);
         self.a.jump(Code::Jmp_rel32_64, attempt);
@@ -361,9 +356,7 @@ impl Emit<'_> {
         let other = self.a.label();
         self.a.imm(Code::Cmp_rm32_imm32, row.word(LEFT), 0);
         self.a.jump(Code::Je_rel32_64, other);
-        self.a.op2(Code::Mov_r32_rm32, EAX, DECIDED);
-        self.a.op1(Code::Not_rm32, EAX);
-        self.a.imm(Code::Test_rm32_imm32, EAX, bits.cast_signed());
+        self.test_decided(bits);
         self.a.jump(Code::Jne_rel32_64, other);
         self.unless_parted(&row, bits, other);
         self.step_in_row(&row);
@@ -390,14 +383,26 @@ impl Emit<'_> {
         self.a.jump(Code::Je_rel32_64, none);
         self.unless_parted(&row, bits, none);
         self.store32(row.word(BATCH), EAX);
-        self.store_number(row.word(LEFT), 0);
-        self.a.store(Code::Sub_rm32_r32, cta(offset_of!(CtaCtx, more)), EAX, ALL);
-        self.a.store(Code::Add_rm32_r32, cta(offset_of!(CtaCtx, ctaid)), EAX, ALL);
+        self.take_those_left(row.word(LEFT));
         self.a.jump(Code::Jmp_rel32_64, again);
         self.a.bind(none);
         if let Some(head) = &mut self.head {
             head.row = Some(row);
         }
+    }
+
+    /// The CTAs of a row that have not begun, as many as `eax` says, go without more ado: the runtime's numbers count them already.
+    fn take_those_left(&mut self, left: Mem) {
+        self.store_number(left, 0);
+        self.a.store(Code::Sub_rm32_r32, cta(offset_of!(CtaCtx, more)), EAX, ALL);
+        self.a.store(Code::Add_rm32_r32, cta(offset_of!(CtaCtx, ctaid)), EAX, ALL);
+    }
+
+    /// Flags of whether the head has set all of some bits: zero if it has. Clobbers `eax`.
+    pub(crate) fn test_decided(&mut self, bits: u32) {
+        self.a.op2(Code::Mov_r32_rm32, EAX, DECIDED);
+        self.a.op1(Code::Not_rm32, EAX);
+        self.a.imm(Code::Test_rm32_imm32, EAX, bits.cast_signed());
     }
 
     /// Goes elsewhere unless enough CTAs of a row that has been decided about have not begun.
@@ -413,9 +418,7 @@ impl Emit<'_> {
         let words = self.head.as_ref().and_then(|h| h.row.as_ref()).map(|row| [row.word(LEFT), row.word(STRIP)]);
         let Some([left, strip]) = words else { return };
         self.load32(EAX, left);
-        self.store_number(left, 0);
-        self.a.store(Code::Sub_rm32_r32, cta(offset_of!(CtaCtx, more)), EAX, ALL);
-        self.a.store(Code::Add_rm32_r32, cta(offset_of!(CtaCtx, ctaid)), EAX, ALL);
+        self.take_those_left(left);
         self.a.imm(Code::Add_rm32_imm32, EAX, 1);
         self.a.times(RAX, RAX, unit);
         self.store64(strip, RAX);

@@ -25,7 +25,7 @@ enum Factor {
 
 /// Products, each of its factors in order, and how often each is added, modulo 2^64: the product of nothing is 1.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(crate) struct Sum(BTreeMap<Vec<Factor>, u64>);
+struct Sum(BTreeMap<Vec<Factor>, u64>);
 
 impl Sum {
     fn number(x: u64) -> Sum {
@@ -184,10 +184,5 @@ impl Head {
             };
             sum(a).zip(sum(b)).is_some_and(|(a, b)| a == b)
         })
-    }
-
-    /// How many warps before a warp of a gang the one stands that is in the same place of the rank before.
-    pub(crate) fn warps_of_rank(&self) -> usize {
-        self.ranks.across as usize
     }
 }
