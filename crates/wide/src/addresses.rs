@@ -11,7 +11,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Op, Term, Val};
+use handloom_ir::simt::{Inst, Op, Reg, Term, Val};
 use handloom_ir::types::{StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, SiteCache};
 use handloom_plan::access::Kind;
@@ -194,10 +194,16 @@ impl Emit<'_> {
         self.held.retain(|h| !a.is_written(h.at));
     }
 
-    /// Behind code that may be passed over, before which so much was held: what it holds anew nobody else does.
+    /// Behind code that may be passed over, before which so much was held: what it holds anew nobody else does, nor words that it has loaded.
     pub(crate) fn hold_only(&mut self, before: &[Held]) {
+        self.at_hand_words.clear();
         self.drop_written();
         self.held.retain(|h| before.contains(h));
+    }
+
+    /// Addresses that an instruction has changed are not held any more.
+    pub(crate) fn drop_addresses(&mut self, changed: &[Reg]) {
+        self.held.retain(|h| !changed.contains(&h.address));
     }
 
     /// Nothing is held from here on.

@@ -423,7 +423,9 @@ impl Emit<'_> {
         self.begin_instruction();
         self.inst(b, inst)?;
         self.operands.clear();
-        if !self.keeps_addresses(inst) {
+        if self.keeps_addresses(inst) {
+            self.drop_addresses(&inst.dst);
+        } else {
             self.drop_held();
         }
         self.end_instruction();

@@ -25,6 +25,7 @@ mod constants;
 mod exits;
 mod far;
 mod places;
+mod shifted;
 mod strips;
 pub(crate) mod way;
 
@@ -329,6 +330,7 @@ impl Emit<'_> {
             guarded: FastMap::default(),
             folds: FastMap::default(),
             carried: Vec::new(),
+            shifted: Vec::new(),
             entered: Vec::new(),
             moves: Vec::new(),
             alive: Vec::new(),

@@ -168,6 +168,16 @@ impl Linear {
     }
 }
 
+/// A step that a gang asked for.
+struct KnownStep {
+    of: Reg,
+    way: usize,
+    /// Its word.
+    at: u32,
+    /// The word to read it from.
+    word: u32,
+}
+
 /// How far a value is from that of another warp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Apart {
@@ -196,6 +206,8 @@ pub(crate) struct Head {
     linear: Vec<Option<Linear>>,
     /// By register: whether it is linear and needs words in the context only where somebody asks for them.
     lean: Vec<bool>,
+    /// Steps that gangs asked for.
+    steps_known: Vec<KnownStep>,
     /// Blocks and instructions that the head computes, in order.
     insts: Vec<(usize, usize)>,
     /// Values that code rests on not to wrap, read as signed or not.
@@ -246,6 +258,7 @@ impl Head {
             same: vec![None; n],
             linear: vec![None; n],
             lean: vec![false; n],
+            steps_known: Vec::new(),
             insts: Vec::new(),
             checks: Vec::new(),
             climbs,

@@ -221,7 +221,7 @@ fn convert(p: &mut Piece, g: &mut Grower<'_>) {
     p.narrow += 1;
 }
 
-/// A loop of the same turns for all lanes that adds what it reads through a pointer to two sums.
+/// A loop of the same turns for all lanes that adds what it reads through a pointer to two sums. The pointer goes up behind that, or amidst it.
 fn turns(p: &mut Piece, g: &mut Grower<'_>, number: usize) {
     let (sum, other, e, z) = (p.narrow, p.narrow + 1, p.addresses, p.predicates);
     let (i, step, n) = (g.rng.below(p.indices), *g.rng.pick(&[4, 8, 64]), 1 + g.rng.below(5));
@@ -233,11 +233,16 @@ fn turns(p: &mut Piece, g: &mut Grower<'_>, number: usize) {
     p.lines.push(format!("turn{number}_$N:"));
     p.lines.push("{ .reg .b32 %m<3>;".into());
     p.lines.push(format!("ld.global.b32 %m0, [%e{e}];"));
+    let amidst = g.rng.below(3) == 0;
+    let up = format!("add.s64 %e{e}, %e{e}, {step};");
+    if amidst {
+        p.lines.push(up.clone());
+    }
     p.lines.push(format!("ld.global.b32 %m1, [%e{e}+4];"));
     p.lines.push(format!("fma.rn.f32 %v{sum}, %m0, {b}, %v{sum};"));
     let op = *g.rng.pick(&["add.u32", "xor.b32", "add.f32", "max.s32"]);
     p.lines.push(format!("{op} %v{other}, %v{other}, %m1;"));
-    p.lines.push(format!("add.s64 %e{e}, %e{e}, {step}; }}"));
+    p.lines.push(if amidst { "}".into() } else { up + " }" });
     p.lines.push("add.u32 %k, %k, 1;".into());
     p.lines.push(format!("setp.lt.u32 %z{z}, %k, {n};"));
     p.lines.push(format!("@%z{z} bra turn{number}_$N;"));

@@ -118,6 +118,11 @@ impl Emit<'_> {
         r
     }
 
+    /// Whether a register holds a word of the head in the code of a gang, or one is free for it.
+    pub(super) fn has_at_hand(&self, at: u32) -> bool {
+        self.at_hand_words.len() < HOLDERS.len() || self.at_hand_words.iter().any(|w| w.1 == at)
+    }
+
     /// Adds how far a value of the head is in one warp of the gang from that in another one. Clobbers `r10`.
     fn add_distance(&mut self, of: Reg, (from, warp): (usize, usize), to: Register) {
         let Some(by) = self.head.as_ref().and_then(|h| h.apart(of, from, warp)) else { return };

@@ -66,13 +66,17 @@ impl Emit<'_> {
         chains
     }
 
-    /// A load that may be of a chain: a row, for all lanes, into a register of its own.
-    fn load_of_chain(&mut self, way: &Gang, inst: &Inst) -> Option<Load> {
+    /// The register of its own that a load fills in all lanes of each warp.
+    pub(super) fn own_result(&self, way: &Gang, inst: &Inst) -> Option<Reg> {
         let &[d] = inst.dst.as_slice() else { return None };
         let is_alone = self.plan.def_count[d.idx()] == 1 && self.is_in_vectors(d) && !way.common.has(d.idx());
-        if !is_alone || self.is_of_head(inst) || self.table_of_merging(way, inst).is_some() {
-            return None;
-        }
+        let fits = is_alone && !self.is_of_head(inst) && self.table_of_merging(way, inst).is_none();
+        fits.then_some(d)
+    }
+
+    /// A load that may be of a chain: a row, for all lanes, into a register of its own.
+    fn load_of_chain(&mut self, way: &Gang, inst: &Inst) -> Option<Load> {
+        let d = self.own_result(way, inst)?;
         let g = self.access_of_gang(inst).filter(|g| g.form == Form::Row && !g.scalars && g.bit.is_some())?;
         let class = g.x.class;
         let address = reg(&class.address).filter(|r| self.f.regs[r.idx()] == Ty::B64)?;
@@ -89,7 +93,8 @@ impl Emit<'_> {
 
     /// Whether a load has in each warp what another one had in the warp of the rank before.
     fn follows(&self, before: &Load, load: &Load, across: usize) -> bool {
-        if before.op != load.op || before.ty != load.ty {
+        let access = |op| if let Op::Load { access, .. } = op { Some(access) } else { None };
+        if access(before.op) != access(load.op) || before.ty != load.ty {
             return false;
         }
         let Some(head) = &self.head else { return false };

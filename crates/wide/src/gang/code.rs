@@ -13,7 +13,7 @@ use super::way::{End, Exit, Gang};
 use super::{GangAccess, Team};
 use crate::access::{Access, Folded, Form, Held, Joints, Limits};
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
-use crate::asm::{Label, Mem};
+use crate::asm::{Label, Mem, Rm};
 use crate::emit::*;
 use crate::flow::Way;
 use crate::head::{Apart, Going, Table};
@@ -360,6 +360,7 @@ impl Emit<'_> {
         }
         let done = self.inst_in_gang(gang, inst, access);
         self.in_part = false;
+        self.drop_addresses(&inst.dst);
         done
     }
 
@@ -373,6 +374,10 @@ impl Emit<'_> {
             let Some(g) = access else {
                 return Err(Refusal { what: "a bug: an access of a gang".to_owned(), span: inst.span });
             };
+            if let Some(shifted) = gang.shifted((b, i)) {
+                self.load_shifted(inst, g, shifted);
+                return Ok(());
+            }
             if !gang.folds.contains_key(&(b, i)) {
                 self.tested_for(inst, g);
                 if matches!(inst.op, Op::Load { .. }) && !g.scalars {
@@ -602,19 +607,21 @@ impl Emit<'_> {
             return None;
         }
         let (of, held) = (self.distance_of(h.address), self.held());
-        let head = self.head.as_ref()?;
+        let head = self.head.as_mut()?;
         let one_step = |x: &Held| match head.apart(of, x.of, h.of)? {
             Apart { number: 0, words: [Some((at, 1)), None] | [None, Some((at, 1))] } => Some((*x, at)),
             _ => None,
         };
         let before = |x: &&Held| Held { at: h.at, of: h.of, ..**x } == *h && x.of < h.of;
-        held.iter().filter(before).find_map(one_step)
+        let (from, at) = held.iter().filter(before).find_map(one_step)?;
+        Some((from, head.word_of_step(self.plan, of, at)))
     }
 
     /// Makes an address from another one, by a word of the head.
     pub(crate) fn step_address(&mut self, h: &Held, (from, step): (Held, u32)) {
         if h.at == from.at {
-            self.a.op2(Code::Add_r64_rm64, h.at, ctx(step));
+            let by = if self.has_at_hand(step) { self.word_at_hand(step).into() } else { Rm::Mem(ctx(step)) };
+            self.a.op2(Code::Add_r64_rm64, h.at, by);
         } else {
             let step = self.word_at_hand(step);
             self.a.op2(Code::Lea_r64_m, h.at, Mem::indexed(from.at, step, 1, 0));

@@ -69,18 +69,20 @@ impl Emit<'_> {
         stores_result(inst((b, i)), inst(next)).then_some(next)
     }
 
-    /// Places for so many warps, if there are enough vectors: rows of chains stay for the warps that follow, if there are enough for that too.
+    /// Places for so many warps, if there are enough vectors: rows of chains stay for the warps that follow, and rows for those beside them, if there are enough for that too.
     pub(super) fn places_with_chains(&mut self, way: &Gang, size: usize) -> Option<Gang> {
         // Of few registers, what stays is in memory again.
         let may_stay = way.by_warp && self.a.has_wide_vectors();
         let carried = if may_stay { self.chains_of(way, size) } else { Vec::new() };
-        if carried.is_empty() {
-            return self.places_of_gang(way, size);
-        }
-        let mut with = Gang { carried, ..way.clone() };
-        let mut folds = std::mem::take(&mut with.folds);
-        folds.retain(|at, _| with.carried(*at).is_none());
-        self.places_of_gang(&Gang { folds, ..with }, size).or_else(|| self.places_of_gang(way, size))
+        let has_chains = !carried.is_empty();
+        let mut chained = Gang { carried, ..way.clone() };
+        let mut folds = std::mem::take(&mut chained.folds);
+        folds.retain(|at, _| chained.carried(*at).is_none());
+        chained.folds = folds;
+        let shifted = self.with_shifted(chained.clone());
+        let with_rows = if shifted.shifted.is_empty() { None } else { self.places_of_gang(&shifted, size) };
+        let with_chains = || if has_chains { self.places_of_gang(&chained, size) } else { None };
+        with_rows.or_else(with_chains).or_else(|| self.places_of_gang(way, size))
     }
 
     /// Places for so many warps, if there are enough vectors.
@@ -112,7 +114,8 @@ impl Emit<'_> {
                 // Lanes that do not go keep what they have.
                 let kept = inst.dst.iter().copied().filter(|d| self.is_kept_by_others(way, b, *d));
                 let reads = inst.src.iter().filter_map(reg).filter(|r| !delayed.contains(r));
-                let reads: Vec<Reg> = reads.chain(kept).collect();
+                let beside = way.shifted((b, i)).map(|s| s.of);
+                let reads: Vec<Reg> = reads.chain(kept).chain(beside).collect();
                 for r in reads.iter().filter(|r| self.is_in_vectors(**r)) {
                     lives.read(r.idx(), at, self.plan.facts.live.entry[first].has(r.idx()));
                 }

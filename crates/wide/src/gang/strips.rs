@@ -78,7 +78,9 @@ impl Emit<'_> {
         if !steps.iter().all(is_scaled) || unit.unsigned_abs() >= 1 << 24 || n_addresses > MOST_OF_STRIP {
             return None;
         }
-        let mut gang = self.places_of_gang(&Gang { by_warp: true, ..way }, n_warps)?;
+        let way = Gang { by_warp: true, ..way };
+        let with_rows = self.with_shifted(way.clone());
+        let mut gang = self.places_of_gang(&with_rows, n_warps).or_else(|| self.places_of_gang(&way, n_warps))?;
         gang.label = self.a.label();
         Some((gang, unit))
     }

@@ -47,6 +47,8 @@ pub(crate) struct Gang {
     pub(super) folds: FastMap<(usize, usize), (usize, usize)>,
     /// Loads whose rows stay for the warps that follow.
     pub(super) carried: Vec<Carried>,
+    /// Loads of rows that lie beside others.
+    pub(super) shifted: Vec<Shifted>,
     /// Registers that it reads first, and by warp where each lives from the start on.
     pub(super) entered: Vec<(usize, Vec<Place>)>,
     /// Where values begin, by number of the instruction in the way: a register, and by warp where it lives from then on.
@@ -155,6 +157,19 @@ impl Carried {
     }
 }
 
+/// A load of a row that lies beside one that registers hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shifted {
+    /// Its block, and its number there.
+    pub(super) at: (usize, usize),
+    /// The same of the load of that row.
+    pub(super) row: (usize, usize),
+    /// What that one fills.
+    pub(super) of: Reg,
+    /// How many elements it lies behind that one.
+    pub(super) by: i32,
+}
+
 /// The strip that code is emitted for.
 pub(crate) struct InStrip {
     /// How far accesses are behind those of the CTA before, but for their scales.
@@ -202,6 +217,9 @@ impl fmt::Display for Gang {
         if n_there > 0 {
             write!(out, ", {n_there} loads are there since the rank before")?;
         }
+        if !self.shifted.is_empty() {
+            write!(out, ", {} loads are beside others", self.shifted.len())?;
+        }
         self.stops.iter().try_for_each(|(b, _)| write!(out, ", stops before b{b}"))?;
         self.exits.iter().try_for_each(|x| write!(out, ", leaves b{} for b{}", x.from, x.to))?;
         let mut going: Vec<_> = self.guarded.iter().collect();
@@ -245,6 +263,11 @@ impl Gang {
     /// What is known of an instruction that is a load of a chain.
     pub(super) fn carried(&self, at: (usize, usize)) -> Option<&Carried> {
         self.carried.iter().find(|c| c.at == at)
+    }
+
+    /// What is known of an instruction that loads a row beside another one.
+    pub(super) fn shifted(&self, at: (usize, usize)) -> Option<&Shifted> {
+        self.shifted.iter().find(|s| s.at == at)
     }
 
     /// Whether warps stop before a block that it may go on with.

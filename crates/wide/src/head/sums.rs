@@ -7,7 +7,7 @@ use handloom_ir::types::{Int, Sreg, Ty};
 use handloom_plan::Plan;
 
 use super::courses::{ACROSS, DOWN};
-use super::{Head, reg};
+use super::{Head, KnownStep, reg};
 
 /// More products than this are not looked at.
 const MOST_PRODUCTS: usize = 12;
@@ -184,5 +184,32 @@ impl Head {
             };
             sum(a).zip(sum(b)).is_some_and(|(a, b)| a == b)
         })
+    }
+
+    /// The word to read a step of a linear value from: another one's, if that says the same in all launches and was asked for before.
+    pub(crate) fn word_of_step(&mut self, plan: &Plan, r: Reg, at: u32) -> u32 {
+        if let Some(known) = self.steps_known.iter().find(|k| k.at == at) {
+            return known.word;
+        }
+        let Some(way) = self.linear[r.idx()].and_then(|l| l.steps.iter().position(|w| *w == at)) else { return at };
+        let is_alike = |k: &&KnownStep| self.is_one_step(plan, (r, way), (k.of, k.way));
+        let word = self.steps_known.iter().find(is_alike).map_or(at, |k| k.word);
+        self.steps_known.push(KnownStep { of: r, way, at, word });
+        word
+    }
+
+    /// Whether two values go up alike, each along ranks or from rank to rank.
+    fn is_one_step(&self, plan: &Plan, a: (Reg, usize), b: (Reg, usize)) -> bool {
+        let is_alike = |reading| {
+            let step = |(r, way): (Reg, usize)| {
+                let next = if way == ACROSS { 1 } else { self.ranks.across as usize };
+                let mut reader = Reader { plan, head: self, reading, left: MOST_VALUES };
+                let first = reader.value(Val::Reg(r), 0)?;
+                Some(reader.value(Val::Reg(r), next)?.plus(&first, u64::MAX))
+            };
+            let are_of_one_type = plan.func.regs[a.0.idx()] == plan.func.regs[b.0.idx()];
+            are_of_one_type && step(a).zip(step(b)).is_some_and(|(a, b)| a == b)
+        };
+        [Reading::InWarp, Reading::BySteps].into_iter().any(is_alike)
     }
 }
