@@ -7,6 +7,7 @@ mod avx2;
 mod known;
 mod operand;
 mod tuples;
+mod vex;
 
 use std::array;
 use std::fmt::{self, Write};
@@ -21,6 +22,7 @@ use avx2::Narrow;
 use known::{Bytes, DIFFERENCE, Encodings, Key, MOST_UNIT, Places};
 use operand::{Base, Form, Lows, Ops, Ops2, Writes, mask_number, register_bit, vector_number};
 pub use operand::{Const, Label, Mem, Out, Rm};
+use vex::{Made, PROBES, Vex, Written, may_be_made, probed};
 
 enum Target {
     Label(Label),
@@ -62,6 +64,8 @@ pub struct Asm {
     fixups: Vec<Fixup>,
     constants: Vec<[u8; 64]>,
     known: FastMap<[u8; 64], Const>,
+    /// By eight bytes, constants that have nothing else.
+    repeated: FastMap<u64, Const>,
     tables: Vec<(Label, Vec<Label>)>,
     /// Instructions that were encoded.
     encodings: Encodings,
@@ -103,6 +107,7 @@ impl Asm {
             fixups: Vec::new(),
             constants: Vec::new(),
             known: FastMap::default(),
+            repeated: FastMap::default(),
             tables: Vec::new(),
             encodings: Encodings::take(),
             last_jump: None,
@@ -267,6 +272,18 @@ impl Asm {
         c
     }
 
+    /// Eight bytes again and again.
+    pub fn repeated(&mut self, word: u64) -> Const {
+        match self.repeated.get(&word) {
+            Some(c) => *c,
+            None => {
+                let c = self.doubles([word; 8]);
+                self.repeated.insert(word, c);
+                c
+            }
+        }
+    }
+
     /// 16 words.
     pub fn words(&mut self, words: [u32; 16]) -> Const {
         let mut bytes = [0; 64];
@@ -331,23 +348,59 @@ impl Asm {
         }
     }
 
+    /// The same of an instruction that was made of its parts.
+    #[inline]
+    fn append_made(&mut self, made: Made, mem: Option<Mem>) {
+        let (bit, here) = (1u32 << made.out, self.code.len());
+        match made.written {
+            Written::Nothing => {}
+            Written::Vector => self.vector_written.get_mut(usize::from(made.out)).into_iter().for_each(|at| *at = here),
+            Written::Mask => self.note_written(Writes { masks: bit as u8, ..Writes::default() }),
+            Written::General => self.note_written(Writes { general: bit, ..Writes::default() }),
+        }
+        let at = here + usize::from(made.at);
+        let end = at + usize::from(made.more);
+        self.code.extend_from_slice(&made.start.to_le_bytes());
+        self.code.truncate(at);
+        if made.more > 0 {
+            self.code.extend_from_slice(&made.end.to_le_bytes());
+            self.code.truncate(end);
+        }
+        if let Some(to) = mem.and_then(Mem::target) {
+            self.fixups.push(Fixup { at, end, to });
+        }
+    }
+
     /// An instruction of the host with these operands.
     fn encode(&mut self, form: Form, o: Ops) {
         if matches!(form, Form::Store | Form::StoreSome | Form::Number | Form::Signed) {
             let bytes = if matches!(o.code, Code::Mov_rm32_r32 | Code::Mov_rm32_imm32) { 4 } else { 64 };
             self.writes_memory(o.mem(), bytes);
         }
-        if self.text.is_some() {
-            let made = self.instruction(form, &o);
-            return self.put(made, o.mem());
-        }
-        let (key, lows) = Key::new(form, &o);
         // What is known when all code is there is put in then.
         let displacement = o.mem().and_then(|m| self.reach(m)).unwrap_or(0);
+        match self.encodings.vex.get(form, &o, displacement) {
+            Some(made) if self.text.is_none() => self.append_made(made, o.mem()),
+            _ => self.encode_by_key(form, &o, displacement),
+        }
+    }
+
+    /// The same of one that is not made of its parts.
+    #[inline(never)]
+    fn encode_by_key(&mut self, form: Form, o: &Ops, displacement: i32) {
+        if self.text.is_some() {
+            let made = self.instruction(form, o);
+            return self.put(made, o.mem());
+        }
+        let (key, lows) = Key::new(form, o);
         if let Some((made, writes)) = self.encodings.get(key, displacement, form, lows) {
             self.note_written(writes);
             self.append(made, o.mem());
             return;
+        }
+        if !self.encodings.vex.is_seen(o) {
+            let vex = self.vex(form, &o.without(lows));
+            self.encodings.vex.add(o, vex);
         }
         match self.learn(form, o.without(lows), key, lows) {
             Ok((made, writes)) => {
@@ -388,6 +441,20 @@ impl Asm {
         }
         let known = self.encodings.get(key, displacement, form, lows);
         known.ok_or_else(|| format!("bug: {:?} is not known after it was made", first.code))
+    }
+
+    /// What the encoder shows of a code, if it has a VEX prefix. The vectors of `first` are the first of each eight.
+    fn vex(&mut self, form: Form, first: &Ops) -> Option<Vex> {
+        if !may_be_made(form, first) {
+            return None;
+        }
+        let are_vectors = first.are_vectors(form);
+        let mut made = [(*first, Bytes::default()); 2];
+        for ((o, bytes), vectors) in made.iter_mut().zip(PROBES) {
+            *o = probed(*first).with(array::from_fn(|i| if are_vectors[i] { vectors[i] } else { 0 }));
+            *bytes = self.ops_in_bytes(form, o).ok()?.0;
+        }
+        Vex::of(form, made)
     }
 
     /// An instruction in bytes, and how many of them are a displacement.

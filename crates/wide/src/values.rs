@@ -129,8 +129,8 @@ impl Emit<'_> {
 
     /// A constant for every lane.
     pub(crate) fn constant(&mut self, ty: Ty, x: u64) -> Mem {
-        let c = if is_wide(ty) { self.a.doubles([x; 8]) } else { self.a.words([x as u32; 16]) };
-        Mem::constant(c, 0)
+        let word = if is_wide(ty) { x } else { u64::from(x as u32) * 0x1_0000_0001 };
+        Mem::constant(self.a.repeated(word), 0)
     }
 
     /// The same in the vector that keeps it, or in memory.

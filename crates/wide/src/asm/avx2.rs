@@ -251,12 +251,12 @@ impl Asm {
 
     /// A constant for every lane, as memory.
     fn all(&mut self, lanes: Lanes, x: u64) -> Mem {
-        let c = match lanes {
-            Lanes::Q => self.doubles([x; 8]),
-            Lanes::D => self.words([x as u32; 16]),
-            Lanes::B => self.bytes([x as u8; 64]),
+        let word = match lanes {
+            Lanes::Q => x,
+            Lanes::D => u64::from(x as u32) * 0x1_0000_0001,
+            Lanes::B => u64::from(x as u8) * 0x0101_0101_0101_0101,
         };
-        Mem::constant(c, 0)
+        Mem::constant(self.repeated(word), 0)
     }
 
     fn zero(&mut self) -> Register {

@@ -7,6 +7,7 @@ use handloom_diag::hash::FastMap;
 use iced_x86::Register;
 
 use super::operand::{Base, Form, Lows, Ops, Rm, Writes};
+use super::vex::Codes;
 
 /// All of an instruction but its displacement, and which of eight its vectors are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -138,7 +139,13 @@ impl Bytes {
     pub(super) fn new(bytes: &[u8], at: usize) -> Bytes {
         let mut all = [0; 16];
         all[..bytes.len()].copy_from_slice(bytes);
-        Bytes { len: bytes.len() as u8, at: at as u8, ..Bytes::default() }.changed(u128::from_le_bytes(all))
+        Bytes::of_bits(u128::from_le_bytes(all), bytes.len() as u8, at as u8)
+    }
+
+    /// So many of some bytes.
+    #[inline]
+    pub(super) fn of_bits(bits: u128, len: u8, at: u8) -> Bytes {
+        Bytes { low: bits as u64, high: (bits >> 64) as u64, len, at }
     }
 
     #[inline]
@@ -197,6 +204,8 @@ pub(super) struct Encodings {
     known: Vec<Known>,
     /// By key, which of them it is: such a map grows faster.
     numbers: FastMap<Key, u32>,
+    /// Those with a VEX prefix.
+    pub(super) vex: Codes,
 }
 
 /// As many as functions were made at one time.

@@ -12,6 +12,10 @@ impl Asm {
             self.lacks("a bug: an expansion needs more registers than there are");
             return Register::YMM0;
         };
+        let n = self.n();
+        if n.cache.held(i) == 0 {
+            return n.cache.touch(i);
+        }
         self.evict(i);
         self.n().cache.touch(i)
     }
@@ -21,11 +25,13 @@ impl Asm {
         let n = self.n();
         let held = n.cache.held(i);
         let mut changed = held & n.cache.changed;
-        if changed & !HALVES != 0 {
-            // Lanes of words that are no masks now are not worth a store.
-            changed &= !mask_values(n.words.ids() & !n.ids_of_masks());
+        if changed != 0 {
+            if changed & !HALVES != 0 {
+                // Lanes of words that are no masks now are not worth a store.
+                changed &= !mask_values(n.words.ids() & !n.ids_of_masks());
+            }
+            self.put_away(changed);
         }
-        self.put_away(changed);
         self.n().cache.forget_all(held);
     }
 

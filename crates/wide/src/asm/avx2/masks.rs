@@ -3,6 +3,7 @@
 //! `k1` to `k4` are the lanes of a block from 0, 8, 16 and 24 on: parts of one word, whatever else happens to them. That word is all that a label keeps.
 
 use iced_x86::{Code, Register};
+use smallvec::SmallVec;
 
 use super::super::operand::Base;
 use super::super::{Asm, Mem, Out, Rm};
@@ -94,7 +95,7 @@ impl Asm {
     }
 
     /// All pieces of a mask in lanes of a width, at least `n`.
-    fn pieces_of(&mut self, k: Register, lanes: Lanes, n: usize) -> Pieces {
+    fn pieces_of(&mut self, k: Register, lanes: Lanes, n: u32) -> Pieces {
         let mut mask = self.mask(k);
         let have = *mask.pieces(lanes);
         if have.n >= n {
@@ -133,7 +134,7 @@ impl Asm {
             (Lanes::D | Lanes::Q, Mask { word: Some((from, first)), .. }) => {
                 let per = if lanes == Lanes::D { 8 } else { 4 };
                 let bits = self.spread_from(word(from), Lanes::D);
-                for i in 0..n as u32 {
+                for i in 0..n {
                     let r = self.lanes_of_bits(bits, lanes, first + per * i);
                     made.push(self.name(r, &mut taken));
                 }
@@ -253,7 +254,7 @@ impl Asm {
                 let ones = self.ones();
                 let mut taken = 0;
                 let id = self.name(ones, &mut taken);
-                let both = Pieces { ids: [id; 8], n: 2 };
+                let both = Pieces::twice(id);
                 self.set_mask(o.out.reg, Mask { word: None, d: both, q: both, b: both });
             }
             VEX_Kunpckbw_kr_kr_kr | VEX_Kunpckwd_kr_kr_kr => {
@@ -373,10 +374,11 @@ impl Asm {
     }
 
     /// The bits of `n` pieces of eight lanes.
-    pub(super) fn bits_of(&mut self, k: Register, n: usize, to: Register) {
+    pub(super) fn bits_of(&mut self, k: Register, n: u32, to: Register) {
         use Code::*;
         let pieces = self.pieces_of(k, Lanes::D, n);
-        let list: Vec<Register> = pieces.list().iter().take(n).map(|id| self.load(Value::Mask(*id))).collect();
+        let list: SmallVec<[Register; 4]> =
+            pieces.list().iter().take(n as usize).map(|id| self.load(Value::Mask(*id))).collect();
         match list[..] {
             [one] => self.raw2(VEX_Vmovmskps_r32_ymm, to, one.into()),
             [a, b] => {

@@ -226,7 +226,7 @@ impl Asm {
     fn for_lanes<const N: usize>(
         &mut self,
         k: Register,
-        pieces: usize,
+        pieces: u32,
         m: Mem,
         each: impl FnOnce(&mut Asm, Register, [Register; N]),
     ) {
@@ -272,7 +272,7 @@ impl Asm {
     }
 
     /// Lane by lane, the last one wins. `index` and `data`: bytes of a lane of each.
-    fn scattered(&mut self, o: Ops2, n: usize, index: u32, data: u32) {
+    fn scattered(&mut self, o: Ops2, n: u32, index: u32, data: u32) {
         let rows = [o.mem.index, o.reg].map(|r| {
             let (v, parts) = halves(r);
             for h in 0..parts {

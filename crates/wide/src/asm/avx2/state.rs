@@ -245,7 +245,13 @@ impl Cache {
             self.next = i + 1;
             return Some(i as usize);
         }
-        (0..16).filter(|i| self.pinned >> i & 1 == 0).min_by_key(|i| self.used[*i])
+        let mut oldest = (u32::MAX, 16);
+        for (i, used) in self.used.into_iter().enumerate() {
+            // One that the expansion uses counts as the newest.
+            let used = if self.pinned >> i & 1 == 0 { used } else { u32::MAX };
+            oldest = if used < oldest.0 { (used, i) } else { oldest };
+        }
+        (oldest.1 < 16).then_some(oldest.1)
     }
 
     pub(crate) fn find(&self, v: Value) -> Option<usize> {
@@ -265,7 +271,7 @@ impl Cache {
 
     /// Whether a register holds a value.
     pub(crate) fn has(&self, i: usize, v: Value) -> bool {
-        self.held[i] >> v.number() & 1 == 1
+        usize::from(self.place[v.number() as usize]) == i
     }
 
     /// What a register holds.
@@ -289,8 +295,14 @@ impl Cache {
     /// No register holds a value.
     #[inline]
     pub(crate) fn forget(&mut self, v: Value) {
-        if self.find(v).is_some() {
-            self.forget_all(1 << v.number());
+        let Some(i) = self.find(v) else { return };
+        let others = !(1 << v.number());
+        self.place[v.number() as usize] = NOWHERE;
+        self.held[i] &= others;
+        self.present &= others;
+        self.changed &= others;
+        if self.held[i] == 0 {
+            self.full &= !(1 << i);
         }
     }
 
@@ -383,14 +395,17 @@ pub(crate) struct Mask {
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Pieces {
     pub(crate) ids: [u8; 8],
-    pub(crate) n: usize,
+    pub(crate) n: u32,
+    /// Their numbers, as bits.
+    bits: u32,
 }
 
 impl Pieces {
     pub(crate) fn push(&mut self, id: u8) {
         if self.n < 8 {
-            self.ids[self.n] = id;
+            self.ids[self.n as usize] = id;
             self.n += 1;
+            self.bits |= 1 << id;
         }
     }
 
@@ -400,13 +415,18 @@ impl Pieces {
         pieces
     }
 
+    /// One vector twice.
+    pub(crate) fn twice(id: u8) -> Pieces {
+        Pieces { ids: [id; 8], n: 2, bits: 1 << id }
+    }
+
     pub(crate) fn list(&self) -> &[u8] {
-        &self.ids[..self.n]
+        &self.ids[..self.n as usize]
     }
 
     /// Their numbers, as bits.
     pub(crate) fn ids(&self) -> u32 {
-        self.list().iter().fold(0, |m, id| m | 1 << id)
+        self.bits
     }
 
     /// These, then others.
