@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use handloom_ir::num::image::Kind as Object;
-use handloom_ir::simt::{Addr, Builder, Val};
+use handloom_ir::simt::{Addr, Builder, Val, Vals};
 use handloom_ir::types::*;
+use smallvec::SmallVec;
 
 use crate::selector::{Mark, N_MARKS, Select};
 use crate::target::Needs;
@@ -672,7 +673,7 @@ pub enum Control {
 #[derive(Clone, Debug)]
 pub enum Arg {
     /// Values: one, or the elements of a vector. A value has the IR type of its instruction type (already chopped by the operand rules).
-    Vals(Vec<Val>),
+    Vals(Vals),
     /// An address.
     Addr(Addr),
     /// An address and coordinates.
@@ -710,9 +711,9 @@ pub struct Cx<'a, 'f> {
     pub args: &'a [Arg],
     /// For each destination operand in the form's order: how many results it takes (0 when absent or a sink)
     /// and for vectors which elements are sinks.
-    pub dst_sinks: &'a [Vec<bool>],
+    pub dst_sinks: &'a [SmallVec<[bool; 4]>],
     /// Results: `results[i][j]` is element j of destination operand i, at the instruction type.
-    pub results: Vec<Vec<Option<Val>>>,
+    pub results: SmallVec<[SmallVec<[Option<Val>; 2]>; 1]>,
 }
 
 impl Cx<'_, '_> {
@@ -738,7 +739,7 @@ impl Cx<'_, '_> {
     /// If it is an address: a fault of the record.
     pub fn srcs(&self, i: usize) -> Vec<Val> {
         match &self.args[i] {
-            Arg::Vals(v) => v.clone(),
+            Arg::Vals(v) => v.to_vec(),
             Arg::Addr(_) | Arg::Point(_) => panic!("record reads address operand {i} as values"),
         }
     }
@@ -789,12 +790,10 @@ impl Cx<'_, '_> {
 
     /// Sets element `j` of destination `i`. For `PredPair` and `RegPredPair` element 1 is the second half.
     pub fn set_at(&mut self, i: usize, j: usize, v: Val) {
-        if self.results.len() <= i {
-            self.results.resize(i + 1, Vec::new());
-        }
-        if self.results[i].len() <= j {
-            self.results[i].resize(j + 1, None);
-        }
-        self.results[i][j] = Some(v);
+        let n = self.results.len().max(i + 1);
+        self.results.resize(n, SmallVec::new());
+        let results = &mut self.results[i];
+        results.resize(results.len().max(j + 1), None);
+        results[j] = Some(v);
     }
 }

@@ -9,7 +9,7 @@ use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_isa::form::{self, Arg, Cx, Role, Semantics};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::function::{FunctionCx, Home, Place};
 use crate::{rank_masks, short_addresses};
@@ -23,6 +23,12 @@ struct Target {
     value: Val,
 }
 
+/// Results of an instruction: one or two as a rule.
+type Targets = SmallVec<[Target; 2]>;
+
+/// Sources of an instruction.
+type Args = SmallVec<[Arg; 3]>;
+
 impl FunctionCx<'_> {
     /// Expands an instruction in the current block. `guard` is 1 in the lanes that act; the others keep what they have.
     pub(crate) fn expand(&mut self, inst: &checked::Inst, run: fn(&mut Cx<'_, '_>), guard: Option<Val>) {
@@ -30,13 +36,12 @@ impl FunctionCx<'_> {
         let first_reg = self.func.regs.len();
         let held = if let Semantics::WarpUpdate(_) = inst.form.semantics { &inst.dst[..] } else { &[] };
         let sources = inst.src.iter().chain(held).enumerate();
-        let mut args: Vec<Arg> =
-            sources.map(|(i, o)| self.source(o, takes_shared_offset(inst, i), inst.span)).collect();
+        let mut args: Args = sources.map(|(i, o)| self.source(o, takes_shared_offset(inst, i), inst.span)).collect();
         self.complete_short_addresses(inst, &mut args);
         self.mask_ranks(inst, &mut args);
-        let dst_sinks: Vec<Vec<bool>> = inst.dst.iter().map(sinks).collect();
+        let dst_sinks: SmallVec<[_; 1]> = inst.dst.iter().map(sinks).collect();
         let results = self.build(inst.span, guard, |b| {
-            let mut cx = Cx { u: &inst.u, b, args: &args, dst_sinks: &dst_sinks, results: vec![] };
+            let mut cx = Cx { u: &inst.u, b, args: &args, dst_sinks: &dst_sinks, results: smallvec![] };
             run(&mut cx);
             cx.results
         });
@@ -53,9 +58,10 @@ impl FunctionCx<'_> {
         self.build(inst.span, None, |b| b.push(Op::BarWarp, smallvec![], smallvec![Val::Imm(0xffff_ffff, Ty::B32)]));
         self.end_block(Term::Jump(again), inst.span, Some(again));
         let sources = inst.src.iter().enumerate();
-        let args: Vec<Arg> = sources.map(|(i, o)| self.source(o, takes_shared_offset(inst, i), inst.span)).collect();
-        let cond = self
-            .build(inst.span, None, |b| run(&mut Cx { u: &inst.u, b, args: &args, dst_sinks: &[], results: vec![] }));
+        let args: Args = sources.map(|(i, o)| self.source(o, takes_shared_offset(inst, i), inst.span)).collect();
+        let cond = self.build(inst.span, None, |b| {
+            run(&mut Cx { u: &inst.u, b, args: &args, dst_sinks: &[], results: smallvec![] })
+        });
         self.end_block(Term::Branch { cond, then: behind, otherwise: again }, inst.span, Some(behind));
     }
 
@@ -120,12 +126,13 @@ impl FunctionCx<'_> {
                     form::Place { addr: self.address(base, offset, false, span), is_param }
                 };
                 let (at, sampler) = (place(p.at), p.sampler.map(&mut place));
-                let mut coordinates = Vec::new();
+                let mut coordinates = Vals::new();
                 self.source_values(&p.coordinates, span, &mut coordinates);
+                let coordinates = coordinates.into_vec();
                 Arg::Point(form::Point { at, sampler, coordinates })
             }
             other => {
-                let mut values = Vec::new();
+                let mut values = Vals::new();
                 self.source_values(other, span, &mut values);
                 Arg::Vals(values)
             }
@@ -134,12 +141,12 @@ impl FunctionCx<'_> {
 
     /// The only value of a source operand.
     pub(crate) fn source_value(&mut self, operand: &Operand, span: Span) -> Val {
-        let mut values = Vec::new();
+        let mut values = Vals::new();
         self.source_values(operand, span, &mut values);
         values[0]
     }
 
-    fn source_values(&mut self, operand: &Operand, span: Span, out: &mut Vec<Val>) {
+    fn source_values(&mut self, operand: &Operand, span: Span, out: &mut Vals) {
         match operand {
             Operand::Reg { reg, ty, fit: _, negated } => {
                 let home = self.home(*reg);
@@ -285,8 +292,8 @@ impl FunctionCx<'_> {
     }
 
     /// Pairs destinations with results, widening the results.
-    fn targets(&mut self, inst: &checked::Inst, results: &[Vec<Option<Val>>]) -> Vec<Target> {
-        let mut targets = Vec::new();
+    fn targets(&mut self, inst: &checked::Inst, results: &[SmallVec<[Option<Val>; 2]>]) -> Targets {
+        let mut targets = Targets::new();
         for (i, operand) in inst.dst.iter().enumerate() {
             let mut at = 0;
             self.target(inst, operand, results.get(i).map_or(&[], |r| r), &mut at, &mut targets);
@@ -300,7 +307,7 @@ impl FunctionCx<'_> {
         operand: &Operand,
         results: &[Option<Val>],
         at: &mut usize,
-        out: &mut Vec<Target>,
+        out: &mut Targets,
     ) {
         let mut next = || {
             *at += 1;
@@ -334,16 +341,7 @@ impl FunctionCx<'_> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "each is a part of one destination operand")]
-    fn widen(
-        &mut self,
-        home: Home,
-        lo: Val,
-        hi: Option<Val>,
-        ty: ScalarType,
-        fit: Fit,
-        span: Span,
-        out: &mut Vec<Target>,
-    ) {
+    fn widen(&mut self, home: Home, lo: Val, hi: Option<Val>, ty: ScalarType, fit: Fit, span: Span, out: &mut Targets) {
         // A register of 8 bits is zero above them, whatever the sign of the result.
         let signed = fit == Fit::Sign && home.ty.bits() > 8;
         let to = self.func.ty(Val::Reg(home.lo));
@@ -374,7 +372,7 @@ impl FunctionCx<'_> {
 
     /// Writes all results at once: none of them sees another one written.
     pub(crate) fn write_results(&mut self, results: &[(Home, Val)], span: Span) {
-        let mut targets = Vec::new();
+        let mut targets = Targets::new();
         for (home, value) in results {
             self.widen(*home, *value, None, home.ty, Fit::Same, span, &mut targets);
         }
@@ -384,7 +382,7 @@ impl FunctionCx<'_> {
 
     fn write_targets(
         &mut self,
-        mut targets: Vec<Target>,
+        mut targets: Targets,
         guard: Option<Val>,
         first_inst: usize,
         first_reg: usize,
@@ -392,7 +390,7 @@ impl FunctionCx<'_> {
     ) {
         let mut guard = guard;
         if targets.len() > 1 {
-            let written: Vec<Reg> = targets.iter().map(|t| t.to).collect();
+            let written: Regs = targets.iter().map(|t| t.to).collect();
             let mut save = |v: &mut Val| {
                 if matches!(v, Val::Reg(r) if written.contains(r)) {
                     *v = self.build(span, None, |b| {
@@ -464,11 +462,11 @@ fn takes_shared_offset(inst: &checked::Inst, i: usize) -> bool {
 }
 
 /// Which elements of a destination nobody wants.
-fn sinks(operand: &Operand) -> Vec<bool> {
+fn sinks(operand: &Operand) -> SmallVec<[bool; 4]> {
     match operand {
         Operand::Vector(parts) => parts.iter().flat_map(sinks).collect(),
-        Operand::Sink => vec![true],
-        Operand::Reg { ty, .. } if ty.bits() == 128 => vec![false; 2],
+        Operand::Sink => smallvec![true],
+        Operand::Reg { ty, .. } if ty.bits() == 128 => smallvec![false; 2],
         Operand::Reg { .. }
         | Operand::Imm { .. }
         | Operand::Sreg { .. }
@@ -477,7 +475,7 @@ fn sinks(operand: &Operand) -> Vec<bool> {
         | Operand::AddrOf { .. }
         | Operand::Label(_)
         | Operand::Labels(_)
-        | Operand::Call(_) => vec![false],
+        | Operand::Call(_) => smallvec![false],
     }
 }
 

@@ -95,7 +95,15 @@ impl InPlace {
 
 impl AccessClass {
     /// The access of an instruction, if it has one, where nobody is told.
+    #[inline]
     pub fn of(inst: &Inst) -> Option<AccessClass> {
+        match inst.op {
+            Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } => AccessClass::of_access(inst),
+            _ => None,
+        }
+    }
+
+    fn of_access(inst: &Inst) -> Option<AccessClass> {
         let address = *inst.src.first()?;
         let (is_guarded, span) = (inst.guard().is_some(), inst.span);
         let moved = |kind, a: Access, offset| {

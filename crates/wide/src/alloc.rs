@@ -371,9 +371,11 @@ fn scan(list: &[Interval], first: u8, n: u8, size: u8) -> (Vec<(usize, [u8; 4])>
     // Mentions for each position of the life: those with few leave first.
     let worth = |i: &Interval| i.weight.saturating_mul(1 << 16) / u64::from(i.end - i.start + 1);
     let set = |k: u8| std::array::from_fn(|part| first + k * size + part as u8);
+    // None of those that are active ends before this.
+    let mut first_end = u32::MAX;
     for i in list {
         let mut taken_over = None;
-        active.retain(|(a, k)| {
+        let mut stays = |(a, k): &(Interval, u8)| {
             if a.end == i.start && i.from == Some(a.reg) {
                 taken_over = Some(*k);
                 done.push((a.reg, set(*k)));
@@ -385,7 +387,12 @@ fn scan(list: &[Interval], first: u8, n: u8, size: u8) -> (Vec<(usize, [u8; 4])>
                 done.push((a.reg, set(*k)));
             }
             lives
-        });
+        };
+        if first_end <= i.start {
+            active.retain(&mut stays);
+            first_end = active.iter().map(|(a, _)| a.end).min().unwrap_or(u32::MAX);
+        }
+        first_end = first_end.min(i.end);
         if let Some(k) = taken_over {
             active.push((*i, k));
             continue;

@@ -6,8 +6,8 @@
 mod avx2;
 mod known;
 mod operand;
+mod parts;
 mod tuples;
-mod vex;
 
 use std::array;
 use std::fmt::{self, Write};
@@ -22,7 +22,7 @@ use avx2::Narrow;
 use known::{Bytes, DIFFERENCE, Encodings, Key, MOST_UNIT, Places};
 use operand::{Base, Form, Lows, Ops, Ops2, Writes, mask_number, register_bit, vector_number};
 pub use operand::{Const, Label, Mem, Out, Rm};
-use vex::{Made, PROBES, Vex, Written, may_be_made, probed};
+use parts::{Made, Parts, Written, probes};
 
 enum Target {
     Label(Label),
@@ -351,12 +351,13 @@ impl Asm {
     /// The same of an instruction that was made of its parts.
     #[inline]
     fn append_made(&mut self, made: Made, mem: Option<Mem>) {
-        let (bit, here) = (1u32 << made.out, self.code.len());
+        let here = self.code.len();
         match made.written {
             Written::Nothing => {}
-            Written::Vector => self.vector_written.get_mut(usize::from(made.out)).into_iter().for_each(|at| *at = here),
-            Written::Mask => self.note_written(Writes { masks: bit as u8, ..Writes::default() }),
-            Written::General => self.note_written(Writes { general: bit, ..Writes::default() }),
+            Written::Vector => {
+                self.vector_written.get_mut(usize::from(made.first)).into_iter().for_each(|at| *at = here)
+            }
+            Written::Mask | Written::General => self.note_written(made.written.with(made.first)),
         }
         let at = here + usize::from(made.at);
         let end = at + usize::from(made.more);
@@ -379,7 +380,7 @@ impl Asm {
         }
         // What is known when all code is there is put in then.
         let displacement = o.mem().and_then(|m| self.reach(m)).unwrap_or(0);
-        match self.encodings.vex.get(form, &o, displacement) {
+        match self.encodings.codes.get(form, &o, displacement) {
             Some(made) if self.text.is_none() => self.append_made(made, o.mem()),
             _ => self.encode_by_key(form, &o, displacement),
         }
@@ -398,9 +399,9 @@ impl Asm {
             self.append(made, o.mem());
             return;
         }
-        if !self.encodings.vex.is_seen(o) {
-            let vex = self.vex(form, &o.without(lows));
-            self.encodings.vex.add(o, vex);
+        if !self.encodings.codes.is_seen(o) {
+            let parts = self.parts(form, o);
+            self.encodings.codes.add(o, parts);
         }
         match self.learn(form, o.without(lows), key, lows) {
             Ok((made, writes)) => {
@@ -443,18 +444,13 @@ impl Asm {
         known.ok_or_else(|| format!("bug: {:?} is not known after it was made", first.code))
     }
 
-    /// What the encoder shows of a code, if it has a VEX prefix. The vectors of `first` are the first of each eight.
-    fn vex(&mut self, form: Form, first: &Ops) -> Option<Vex> {
-        if !may_be_made(form, first) {
-            return None;
-        }
-        let are_vectors = first.are_vectors(form);
-        let mut made = [(*first, Bytes::default()); 2];
-        for ((o, bytes), vectors) in made.iter_mut().zip(PROBES) {
-            *o = probed(*first).with(array::from_fn(|i| if are_vectors[i] { vectors[i] } else { 0 }));
-            *bytes = self.ops_in_bytes(form, o).ok()?.0;
-        }
-        Vex::of(form, made)
+    /// What the encoder shows of a code, if it can be made of its parts.
+    fn parts(&mut self, form: Form, o: &Ops) -> Option<Parts> {
+        let [one, other] = probes(form, o)?.map(|o| {
+            let writes = self.instruction(form, &o).as_ref().map(Writes::of).ok()?;
+            Some((o, self.ops_in_bytes(form, &o).ok()?.0, writes))
+        });
+        Parts::of(form, [one?, other?])
     }
 
     /// An instruction in bytes, and how many of them are a displacement.

@@ -10,6 +10,7 @@ use handloom_ir::types::{ScalarType, StateSpace, Ty};
 use handloom_isa::form::*;
 use handloom_isa::forms;
 use handloom_isa::target::{Suffix, Target, Version};
+use smallvec::smallvec;
 
 use crate::empty_function;
 
@@ -121,7 +122,7 @@ fn argument(u: &Use, operand: &Operand) -> Arg {
         return Arg::Point(Point { at, sampler: None, coordinates });
     }
     let n = n_values(u, operand) * if t == ScalarType::B128 { 2 } else { 1 };
-    Arg::Vals(vec![Val::Imm(1, t.ty()); n])
+    Arg::Vals(smallvec![Val::Imm(1, t.ty()); n])
 }
 
 /// What builds an instruction of a form.
@@ -149,8 +150,8 @@ fn every_legal_product_can_be_built() {
                 let mut func = empty_function();
                 let mut b = Builder { func: &mut func, block: BlockId(0), span: Span::NONE, guard: None, carry: None };
                 let args: Vec<Arg> = form.src[..n_src].iter().chain(held).map(|o| argument(&u, o)).collect();
-                let sinks: Vec<Vec<bool>> = form.dst.iter().map(|o| vec![false; n_values(&u, o).max(2)]).collect();
-                let mut x = Cx { u: &u, b: &mut b, args: &args, dst_sinks: &sinks, results: vec![] };
+                let sinks: Vec<_> = form.dst.iter().map(|o| smallvec![false; n_values(&u, o).max(2)]).collect();
+                let mut x = Cx { u: &u, b: &mut b, args: &args, dst_sinks: &sinks, results: smallvec![] };
                 build(&mut x);
                 for (operand, results) in form.dst.iter().zip(&x.results) {
                     let want = scalar(&u, operand).ty();

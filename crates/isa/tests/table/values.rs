@@ -8,6 +8,7 @@ use handloom_isa::form::*;
 use handloom_isa::sreg::{self, What};
 use handloom_isa::target::{Suffix, Target, Version};
 use handloom_isa::{Match, lookup};
+use smallvec::{SmallVec, smallvec};
 
 use crate::empty_function;
 
@@ -27,7 +28,7 @@ fn records(text: &str, n_operands: usize) -> Vec<Match> {
 /// A function with the registers of the sources, and the values that the record made.
 struct Built {
     func: Function,
-    results: Vec<Vec<Option<Val>>>,
+    results: SmallVec<[SmallVec<[Option<Val>; 2]>; 1]>,
     carry: Option<Reg>,
     legal: Result<(), Reason>,
 }
@@ -36,10 +37,10 @@ struct Built {
 fn build(m: &Match, sources: &[Vec<Val>], regs: Vec<Ty>, n_dst_values: usize, guard: Option<Val>) -> Built {
     let u = m.used(FuncKind::Entry, m.form.dst.len(), sources.len(), VERSION, TARGET, None);
     let mut func = Function { regs, ..empty_function() };
-    let args: Vec<Arg> = sources.iter().map(|s| Arg::Vals(s.clone())).collect();
-    let sinks = vec![vec![false; n_dst_values]];
+    let args: Vec<Arg> = sources.iter().map(|s| Arg::Vals(s.as_slice().into())).collect();
+    let sinks = [smallvec![false; n_dst_values]];
     let mut b = Builder { func: &mut func, block: BlockId(0), span: Span::NONE, guard, carry: None };
-    let mut x = Cx { u: &u, b: &mut b, args: &args, dst_sinks: &sinks, results: vec![] };
+    let mut x = Cx { u: &u, b: &mut b, args: &args, dst_sinks: &sinks, results: smallvec![] };
     let legal = (m.form.legal)(&u).map(|_| ());
     if let (Ok(()), Semantics::Build(build)) = (&legal, m.form.semantics) {
         build(&mut x);

@@ -7,7 +7,7 @@ use handloom_diag::hash::FastMap;
 use iced_x86::Register;
 
 use super::operand::{Base, Form, Lows, Ops, Rm, Writes};
-use super::vex::Codes;
+use super::parts::Codes;
 
 /// All of an instruction but its displacement, and which of eight its vectors are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -204,8 +204,8 @@ pub(super) struct Encodings {
     known: Vec<Known>,
     /// By key, which of them it is: such a map grows faster.
     numbers: FastMap<Key, u32>,
-    /// Those with a VEX prefix.
-    pub(super) vex: Codes,
+    /// What is known of instructions that are made of their parts.
+    pub(super) codes: Codes,
 }
 
 /// As many as functions were made at one time.

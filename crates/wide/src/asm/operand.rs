@@ -226,7 +226,7 @@ pub(super) enum Form {
 }
 
 /// What an instruction writes, as far as somebody asks later.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Writes {
     /// General registers, by number.
     pub(super) general: u32,

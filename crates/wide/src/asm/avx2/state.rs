@@ -183,9 +183,8 @@ pub(crate) struct Cache {
     full: u16,
     /// Registers that the expansion of the instruction uses.
     pinned: u16,
-    /// By register, when it was used last.
-    used: [u32; 16],
-    now: u32,
+    /// The registers, four bits for each, from the lowest on in the order in which they were used last.
+    order: u64,
     /// Where the next one that holds nothing is looked for first.
     next: u32,
 }
@@ -199,8 +198,7 @@ impl Default for Cache {
             present: 0,
             full: 0,
             pinned: 0,
-            used: [0; 16],
-            now: 0,
+            order: 0xfedc_ba98_7654_3210,
             next: 0,
         }
     }
@@ -213,6 +211,17 @@ pub(crate) fn each_of(mut values: Values) -> impl Iterator<Item = u32> {
         values &= values - 1;
         Some(next)
     })
+}
+
+/// Numbers of four bits each, with one of them last.
+#[inline]
+fn last_in(order: u64, i: u64) -> u64 {
+    const ONES: u64 = 0x1111_1111_1111_1111;
+    // The lowest four bits that are zero here are where it is.
+    let others = order ^ (ONES * i);
+    let at = (others.wrapping_sub(ONES) & !others & (8 * ONES)).trailing_zeros() - 3;
+    let before = order & ((1 << at) - 1);
+    before | (order >> at >> 4) << at | i << 60
 }
 
 impl Cache {
@@ -230,8 +239,7 @@ impl Cache {
     }
 
     pub(crate) fn touch(&mut self, i: usize) -> Register {
-        self.now += 1;
-        self.used[i] = self.now;
+        self.order = last_in(self.order, i as u64);
         self.pinned |= 1 << i;
         Register::YMM0 + i as u32
     }
@@ -245,13 +253,7 @@ impl Cache {
             self.next = i + 1;
             return Some(i as usize);
         }
-        let mut oldest = (u32::MAX, 16);
-        for (i, used) in self.used.into_iter().enumerate() {
-            // One that the expansion uses counts as the newest.
-            let used = if self.pinned >> i & 1 == 0 { used } else { u32::MAX };
-            oldest = if used < oldest.0 { (used, i) } else { oldest };
-        }
-        (oldest.1 < 16).then_some(oldest.1)
+        (0..16).map(|at| (self.order >> (4 * at)) as usize & 15).find(|i| self.pinned >> i & 1 == 0)
     }
 
     pub(crate) fn find(&self, v: Value) -> Option<usize> {
@@ -322,13 +324,16 @@ impl Cache {
 
     /// Halves of vectors that registers hold, one for each.
     pub(crate) fn state(&self) -> State {
-        State(self.held.map(|values| {
-            let halves = values & HALVES;
-            // Of vectors 0 to 7 hardly any is read behind a label.
-            let lasting = halves & !TEMPORARIES;
-            let half = if lasting != 0 { lasting } else { halves }.trailing_zeros();
-            if half < FIRST_MASK { half as u8 } else { NO_HALF }
-        }))
+        let mut state = State::NOTHING;
+        for (values, half) in self.held.iter().zip(&mut state.0) {
+            let halves = (values & HALVES) as u64;
+            if halves != 0 {
+                // Of vectors 0 to 7 hardly any is read behind a label.
+                let lasting = halves & !(TEMPORARIES as u64);
+                *half = if lasting != 0 { lasting } else { halves }.trailing_zeros() as u8;
+            }
+        }
+        state
     }
 
     /// With registers that hold what their slots have.
