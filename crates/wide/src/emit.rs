@@ -241,9 +241,19 @@ pub(crate) struct Emit<'p> {
 }
 
 /// Vector `n`.
+#[inline]
 pub(crate) fn zmm(n: u8) -> Register {
-    Register::ZMM0 + u32::from(n)
+    ZMM[usize::from(n % 32)]
 }
+
+/// The vectors.
+const ZMM: [Register; 32] = {
+    use Register::*;
+    [
+        ZMM0, ZMM1, ZMM2, ZMM3, ZMM4, ZMM5, ZMM6, ZMM7, ZMM8, ZMM9, ZMM10, ZMM11, ZMM12, ZMM13, ZMM14, ZMM15, ZMM16,
+        ZMM17, ZMM18, ZMM19, ZMM20, ZMM21, ZMM22, ZMM23, ZMM24, ZMM25, ZMM26, ZMM27, ZMM28, ZMM29, ZMM30, ZMM31,
+    ]
+};
 
 /// Its lower half.
 pub(crate) fn ymm(r: Register) -> Register {

@@ -283,7 +283,7 @@ impl Asm {
         if v < 8 && self.n().written >> v & 1 == 0 {
             self.lacks(format!("a bug: vector {v} is read and was not written"));
         }
-        self.load(Value::Half(v, h as u8))
+        self.load(Value::half(v, h as u8))
     }
 
     /// An operand for both halves: one element for all lanes becomes a vector here.
@@ -307,8 +307,8 @@ impl Asm {
     fn rm_of(&mut self, s: Source, h: usize) -> Rm {
         match s {
             // What is read for the last time, or where all registers hold something, is read from its slot.
-            Source::Vector(v) if v >= 8 && self.reads_slot(Value::Half(v, h as u8)) => {
-                Rm::Mem(Value::Half(v, h as u8).slot())
+            Source::Vector(v) if v >= 8 && self.reads_slot(Value::half(v, h as u8)) => {
+                Rm::Mem(Value::half(v, h as u8).slot())
             }
             Source::Vector(v) => Rm::Reg(self.half_of_vector(v, h)),
             Source::Mem(m) => Rm::Mem(m.behind(32 * h as i32)),
@@ -359,7 +359,7 @@ impl Asm {
     }
 
     fn write(&mut self, v: u8, h: usize, new: Register, mask: Register, lanes: Lanes) {
-        let half = Value::Half(v, h as u8);
+        let half = Value::half(v, h as u8);
         if mask == Register::None {
             self.set(half, new);
             return;
@@ -369,7 +369,7 @@ impl Asm {
 
     /// Writes the lanes of a mask.
     fn write_some(&mut self, v: u8, h: usize, new: Rm, mask: Register, lanes: Lanes) {
-        let half = Value::Half(v, h as u8);
+        let half = Value::half(v, h as u8);
         let mask = self.piece(mask, lanes, h);
         // Lanes outside of the mask may never have been written.
         let old = self.load(half);
@@ -381,7 +381,7 @@ impl Asm {
     fn end_write(&mut self, v: u8, n: usize) {
         if n == 1 {
             let zero = self.zero();
-            self.set(Value::Half(v, 1), zero);
+            self.set(Value::half(v, 1), zero);
         }
         if v < 8 {
             self.n().written |= 1 << v;

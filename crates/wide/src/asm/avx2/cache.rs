@@ -3,7 +3,7 @@
 use iced_x86::{Code, Register};
 
 use super::super::{Asm, Mem};
-use super::state::{HALVES, Value, Values, each_of, mask_values, number_of};
+use super::state::{HALVES, Value, Values, each_of, host, mask_values, number_of};
 
 impl Asm {
     /// A register that nothing is in, for the expansion of the instruction.
@@ -39,7 +39,7 @@ impl Asm {
     fn put_away(&mut self, values: Values) {
         for v in each_of(values).map(Value::of) {
             if let Some(i) = self.n().cache.find(v) {
-                self.raw_store(Code::VEX_Vmovdqu_ymmm256_ymm, v.slot(), Register::YMM0 + i as u32);
+                self.raw_store(Code::VEX_Vmovdqu_ymmm256_ymm, v.slot(), host(i));
             }
         }
         self.n().cache.changed &= !values;
@@ -48,7 +48,7 @@ impl Asm {
     /// Whether half of a vector is read where it lies, and no register is to hold it.
     pub(super) fn reads_slot(&mut self, v: Value) -> bool {
         let n = self.n();
-        let dies = matches!(v, Value::Half(v, _) if n.live >> (v - 8) & 1 == 0);
+        let dies = v.vector().is_some_and(|v| n.live >> (v - 8) & 1 == 0);
         n.cache.find(v).is_none() && (dies || n.cache.is_full())
     }
 

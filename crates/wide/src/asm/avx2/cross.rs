@@ -167,7 +167,7 @@ impl Asm {
         let slots = [out, halves(o.a).0, halves(second).0].map(|v| {
             let [m, _] = [0, 1].map(|h| {
                 let _ = self.half_of_vector(v, h);
-                self.at_slot(Value::Half(v, h as u8))
+                self.at_slot(Value::half(v, h as u8))
             });
             m
         });

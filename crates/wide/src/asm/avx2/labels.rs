@@ -3,10 +3,10 @@
 //! Every slot is right at a jump, so code behind a label could load all that it wants. But mostly all ways to a label were seen when it is put: a test was
 //! passed over, or done. Then registers hold what they hold on each of these ways. Who jumps there later (code of what is rare) loads the same first.
 
-use iced_x86::{Code, Register};
+use iced_x86::Code;
 
 use super::super::{Asm, Label};
-use super::state::{Cache, State, Value};
+use super::state::{Cache, State, Value, host};
 
 impl Asm {
     /// Slots get what changed, and registers hold nothing: before code is left, or a register jumped through.
@@ -82,9 +82,8 @@ impl Asm {
         if self.n().cache.has(r, v) {
             return;
         }
-        let register = Register::YMM0 + r as u32;
         self.evict(r);
-        self.raw2(Code::VEX_Vmovdqu_ymm_ymmm256, register, v.slot().into());
+        self.raw2(Code::VEX_Vmovdqu_ymm_ymmm256, host(r), v.slot().into());
         self.n().cache.hold(r, v, false);
     }
 }

@@ -76,7 +76,7 @@ impl Asm {
             let a = self.half(o.a, h);
             let b = self.rm_of(b, h);
             let sum = self.half(o.out.reg, h);
-            let own = Value::Half(v, h as u8);
+            let own = Value::half(v, h as u8);
             if o.out.mask == Register::None && sum != a && b != Rm::Reg(sum) && self.holds_only(sum, own) {
                 self.raw3(code, sum, a, b);
                 self.changed(sum);

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::super::operand::Base;
 use super::super::{Asm, Mem, Out, Rm};
 use super::Ops;
-use super::state::{Lanes, Mask, Pieces, Value, WORDS, Word, halves, number_of, slot};
+use super::state::{Lanes, Mask, Pieces, Value, WORDS, Word, number_of, slot};
 
 fn word(k: u8) -> Mem {
     slot(WORDS + 8 * i32::from(k))
@@ -90,7 +90,7 @@ impl Asm {
         }
         *taken |= 1 << id;
         self.n().ids |= 1 << id;
-        self.set(Value::Mask(id as u8), r);
+        self.set(Value::mask(id as u8), r);
         id as u8
     }
 
@@ -108,7 +108,7 @@ impl Asm {
             (Lanes::D, Mask { q, word: None, .. }) if q.n >= 2 => {
                 for pair in q.list().chunks(2) {
                     let pins = self.n().cache.pins();
-                    let [low, high] = [pair[0], pair[1]].map(|id| self.load(Value::Mask(id)));
+                    let [low, high] = [pair[0], pair[1]].map(|id| self.load(Value::mask(id)));
                     let r = self.narrow_pair(low, high);
                     made.push(self.name(r, &mut taken));
                     self.n().cache.unpin(pins);
@@ -122,7 +122,7 @@ impl Asm {
             (Lanes::Q, Mask { d, .. }) if 2 * d.n >= n => {
                 for id in d.list() {
                     let pins = self.n().cache.pins();
-                    let r = self.load(Value::Mask(*id));
+                    let r = self.load(Value::mask(*id));
                     for h in 0..2 {
                         let half = self.quarter(r, h);
                         let r = self.x2(Code::VEX_Vpmovsxdq_ymm_xmmm128, half);
@@ -174,13 +174,13 @@ impl Asm {
     /// A piece of a mask in a register, which must not be written.
     pub(super) fn piece(&mut self, k: Register, lanes: Lanes, h: usize) -> Register {
         let pieces = self.pieces_of(k, lanes, 2);
-        self.load(Value::Mask(pieces.ids[h]))
+        self.load(Value::mask(pieces.ids[h]))
     }
 
     /// The first eight lanes of a mask in a register, in lanes of 32 bits.
     pub(super) fn piece_of_eight(&mut self, k: Register) -> Register {
         let pieces = self.pieces_of(k, Lanes::D, 1);
-        self.load(Value::Mask(pieces.ids[0]))
+        self.load(Value::mask(pieces.ids[0]))
     }
 
     /// Sets a mask from the two vectors of a comparison, for lanes of another mask if `out` names one.
@@ -272,9 +272,9 @@ impl Asm {
             VEX_Kortestw_kr_kr => {
                 let k = o.out.reg;
                 let pieces = if self.mask(k).d.n > 0 { self.mask(k).d } else { self.pieces_of(k, Lanes::Q, 2) };
-                let mut all = self.load(Value::Mask(pieces.ids[0]));
+                let mut all = self.load(Value::mask(pieces.ids[0]));
                 for id in &pieces.list()[1..] {
-                    let r = self.load(Value::Mask(*id));
+                    let r = self.load(Value::mask(*id));
                     all = self.x3(VEX_Vpor_ymm_ymm_ymmm256, all, r);
                 }
                 self.raw2(VEX_Vptest_ymm_ymmm256, all, all.into());
@@ -378,7 +378,7 @@ impl Asm {
         use Code::*;
         let pieces = self.pieces_of(k, Lanes::D, n);
         let list: SmallVec<[Register; 4]> =
-            pieces.list().iter().take(n as usize).map(|id| self.load(Value::Mask(*id))).collect();
+            pieces.list().iter().take(n as usize).map(|id| self.load(Value::mask(*id))).collect();
         match list[..] {
             [one] => self.raw2(VEX_Vmovmskps_r32_ymm, to, one.into()),
             [a, b] => {
@@ -509,7 +509,13 @@ impl Asm {
     }
 }
 
+/// The lower halves of the registers of the host.
+const LOWER: [Register; 16] = {
+    use Register::*;
+    [XMM0, XMM1, XMM2, XMM3, XMM4, XMM5, XMM6, XMM7, XMM8, XMM9, XMM10, XMM11, XMM12, XMM13, XMM14, XMM15]
+};
+
 /// The lower half of a register of the host.
 pub(super) fn low(r: Register) -> Register {
-    Register::XMM0 + (halves(r).0 as u32)
+    LOWER[number_of(r) % 16]
 }

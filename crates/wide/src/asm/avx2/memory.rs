@@ -278,10 +278,10 @@ impl Asm {
             for h in 0..parts {
                 let pins = self.n().cache.pins();
                 let _ = self.half_of_vector(v, h);
-                let _ = self.at_slot(Value::Half(v, h as u8));
+                let _ = self.at_slot(Value::half(v, h as u8));
                 self.n().cache.unpin(pins);
             }
-            Value::Half(v, 0).slot()
+            Value::half(v, 0).slot()
         });
         let get = if index == 4 { Code::Movsxd_r64_rm32 } else { Code::Mov_r64_rm64 };
         self.for_lanes(o.mask, n / 8, o.mem, |s, lane, [at, value]| {

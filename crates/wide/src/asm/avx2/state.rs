@@ -68,7 +68,7 @@ impl Narrow {
     }
 }
 
-/// Slots of masks after those of vectors, then words of masks, then what general registers are saved in, then bytes on their way.
+/// Slots of values by their numbers, those of masks after those of vectors, then words of masks, then what general registers are saved in, then bytes on their way.
 pub(crate) const MASKS: i32 = 64 * 32;
 pub(crate) const WORDS: i32 = MASKS + 32 * 32;
 pub(crate) const SAVED: i32 = WORDS + 64;
@@ -84,18 +84,38 @@ pub(crate) fn is_vector(r: Register) -> bool {
     r.is_vector_register() || r.is_k()
 }
 
+/// The registers of the host.
+const HOST: [Register; 16] = {
+    use Register::*;
+    [YMM0, YMM1, YMM2, YMM3, YMM4, YMM5, YMM6, YMM7, YMM8, YMM9, YMM10, YMM11, YMM12, YMM13, YMM14, YMM15]
+};
+
+/// One of the sixteen registers of the host.
+#[inline]
+pub(crate) fn host(i: usize) -> Register {
+    HOST[i % 16]
+}
+
+/// By register, its number among vectors of its width or among masks; 0 for others.
+static NUMBERS: [u8; 256] = {
+    let mut numbers = [0; 256];
+    let mut r = Register::XMM0 as usize;
+    while r <= Register::ZMM31 as usize {
+        numbers[r] = ((r - Register::XMM0 as usize) % 32) as u8;
+        r += 1;
+    }
+    let mut k = 0;
+    while k < 8 {
+        numbers[Register::K0 as usize + k] = k as u8;
+        k += 1;
+    }
+    numbers
+};
+
 /// The number of a vector or mask register.
+#[inline]
 pub(crate) fn number_of(r: Register) -> usize {
-    let first = if r.is_k() {
-        Register::K0
-    } else if r.is_xmm() {
-        Register::XMM0
-    } else if r.is_ymm() {
-        Register::YMM0
-    } else {
-        Register::ZMM0
-    };
-    (r as usize).saturating_sub(first as usize)
+    usize::from(NUMBERS[usize::from(r as u8)])
 }
 
 /// A vector by its number, and the halves of it that a name of it means.
@@ -112,37 +132,39 @@ pub(crate) enum Source {
     Made(Register),
 }
 
-/// Something with a slot of 32 bytes.
+/// Something with a slot of 32 bytes, by its number: half of a vector, or a form of a mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Value {
-    /// Half of a vector.
-    Half(u8, u8),
-    /// A form of a mask, by number.
-    Mask(u8),
-}
+pub(crate) struct Value(u8);
 
 impl Value {
+    /// Half of a vector.
+    pub(crate) fn half(v: u8, h: u8) -> Value {
+        Value(2 * v + h)
+    }
+
+    /// A form of a mask, by number.
+    pub(crate) fn mask(id: u8) -> Value {
+        Value(FIRST_MASK as u8 + id)
+    }
+
     /// Among all values.
+    #[inline]
     pub(crate) fn number(self) -> u32 {
-        match self {
-            Value::Half(v, h) => 2 * u32::from(v) + u32::from(h),
-            Value::Mask(id) => FIRST_MASK + u32::from(id),
-        }
+        u32::from(self.0)
     }
 
     /// The value with a number.
     pub(crate) fn of(number: u32) -> Value {
-        match number.checked_sub(FIRST_MASK) {
-            Some(id) => Value::Mask(id as u8),
-            None => Value::Half((number / 2) as u8, (number % 2) as u8),
-        }
+        Value(number as u8)
+    }
+
+    /// The vector that it is half of.
+    pub(crate) fn vector(self) -> Option<u8> {
+        (self.number() < FIRST_MASK).then_some(self.0 / 2)
     }
 
     pub(crate) fn slot(self) -> Mem {
-        match self {
-            Value::Half(v, h) => slot(64 * i32::from(v) + 32 * i32::from(h)),
-            Value::Mask(id) => slot(MASKS + 32 * i32::from(id)),
-        }
+        slot(32 * i32::from(self.0))
     }
 }
 
@@ -241,7 +263,7 @@ impl Cache {
     pub(crate) fn touch(&mut self, i: usize) -> Register {
         self.order = last_in(self.order, i as u64);
         self.pinned |= 1 << i;
-        Register::YMM0 + i as u32
+        host(i)
     }
 
     /// The register for something new: one that holds nothing, else the one that was used longest ago. `None` if the expansion uses all.

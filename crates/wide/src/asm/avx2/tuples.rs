@@ -96,7 +96,7 @@ impl Asm {
 
     pub(in super::super) fn narrow_done_with(&mut self, vectors: &[u8]) {
         for v in vectors {
-            (0..2).for_each(|h| self.n().cache.forget(Value::Half(*v, h)));
+            (0..2).for_each(|h| self.n().cache.forget(Value::half(*v, h)));
         }
     }
 }
