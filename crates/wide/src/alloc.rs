@@ -82,6 +82,8 @@ struct Interval {
     end: u32,
     /// Mentions, weighted by the loops around them.
     weight: u64,
+    /// Mentions for each position of the life: those with few leave first.
+    worth: u64,
     /// A register that may leave it its place: the sum that a `fma` adds to, and that nobody reads after it.
     from: Option<usize>,
 }
@@ -273,8 +275,9 @@ fn intervals(plan: &Plan, indices: &Indices) -> Vec<Interval> {
     for (_, body) in &plan.facts.cfg.loops {
         body.iter().for_each(|b| depth[b] += 1);
     }
-    let mut all: Vec<Interval> =
-        (0..f.regs.len()).map(|reg| Interval { reg, start: u32::MAX, end: 0, weight: 0, from: None }).collect();
+    let mut all: Vec<Interval> = (0..f.regs.len())
+        .map(|reg| Interval { reg, start: u32::MAX, end: 0, weight: 0, worth: 0, from: None })
+        .collect();
     let mut at = 0;
     // Of each block, where it begins and ends.
     let mut places: Vec<(u32, u32)> = Vec::with_capacity(n);
@@ -342,6 +345,7 @@ fn intervals(plan: &Plan, indices: &Indices) -> Vec<Interval> {
         }
     }
     all.retain(|i| i.start != u32::MAX);
+    all.iter_mut().for_each(|i| i.worth = i.weight.saturating_mul(1 << 16) / u64::from(i.end - i.start + 1));
     all.sort_by_key(|i| i.start);
     all
 }
@@ -368,8 +372,6 @@ fn scan(list: &[Interval], first: u8, n: u8, size: u8) -> (Vec<(usize, [u8; 4])>
     let mut active: Vec<(Interval, u8)> = Vec::new();
     let mut done: Vec<(usize, [u8; 4])> = Vec::new();
     let mut left = 0;
-    // Mentions for each position of the life: those with few leave first.
-    let worth = |i: &Interval| i.weight.saturating_mul(1 << 16) / u64::from(i.end - i.start + 1);
     let set = |k: u8| std::array::from_fn(|part| first + k * size + part as u8);
     // None of those that are active ends before this.
     let mut first_end = u32::MAX;
@@ -398,8 +400,8 @@ fn scan(list: &[Interval], first: u8, n: u8, size: u8) -> (Vec<(usize, [u8; 4])>
             continue;
         }
         if free.is_empty() {
-            let least = active.iter().enumerate().min_by_key(|(_, (a, _))| worth(a)).map(|(at, (a, _))| (at, worth(a)));
-            if let Some((at, _)) = least.filter(|l| l.1 < worth(i)) {
+            let least = active.iter().map(|(a, _)| a.worth).enumerate().min_by_key(|(_, worth)| *worth);
+            if let Some((at, _)) = least.filter(|l| l.1 < i.worth) {
                 let (out, k) = active.swap_remove(at);
                 left += out.weight;
                 free.push(k);

@@ -13,8 +13,8 @@ pub(crate) struct Calls {
     pub(crate) code: FastMap<Kept, Label>,
     /// The sets in the order in which they came up.
     pub(crate) order: Vec<Kept>,
-    /// What lives after each instruction of a block.
-    pub(crate) live: FastMap<usize, Vec<u32>>,
+    /// By block, if that was asked: what lives after each instruction.
+    pub(crate) live: Vec<Vec<u32>>,
     /// Whether code is emitted that is rarely run: a call there may keep more than it has to.
     pub(crate) is_rare: bool,
     /// Vectors of all registers that live across blocks.

@@ -54,15 +54,12 @@ impl Emit<'_> {
 
     fn kept_here(&mut self) -> u32 {
         let (b, i) = self.at;
-        let mut live = match self.calls.live.get(&b) {
-            Some(list) => list[i],
-            None => {
-                let list = self.live_vectors_of(b);
-                let live = list[i];
-                self.calls.live.insert(b, list);
-                live
-            }
-        };
+        if self.calls.live.get(b).is_none_or(Vec::is_empty) {
+            let list = self.live_vectors_of(b);
+            self.calls.live.resize(self.f.blocks.len(), Vec::new());
+            self.calls.live[b] = list;
+        }
+        let mut live = self.calls.live[b][i];
         // Lanes that take no part keep their results.
         if let Some(inst) = self.f.blocks[b].insts.get(i).filter(|inst| inst.guarded || self.in_part) {
             live = inst.dst.iter().fold(live, |m, d| m | self.vectors(d.idx()));
