@@ -654,7 +654,18 @@ impl Asm {
             self.last_jump = Some((self.code.len(), to));
         }
         self.wanted[to.0] = true;
-        self.encode(Form::Jump, Ops::new(code, Register::None, Register::None, Mem::label(to), 0));
+        let o = Ops::new(code, Register::None, Register::None, Mem::label(to), 0);
+        let known = if self.text.is_none() { self.encodings.jump(code) } else { None };
+        let Some(made) = known else {
+            if let Ok((made, _)) = self.ops_in_bytes(Form::Jump, &o) {
+                self.encodings.add_jump(code, made);
+            }
+            return self.encode(Form::Jump, o);
+        };
+        if code == Code::Call_rel32_64 {
+            self.note_written(Writes::ALL);
+        }
+        self.append(made, o.mem());
     }
 
     /// The bytes: code, then constants, then tables. They may lie anywhere at a multiple of 64.

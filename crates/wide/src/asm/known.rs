@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use handloom_diag::hash::FastMap;
-use iced_x86::Register;
+use iced_x86::{Code, Register};
 
 use super::operand::{Base, Form, Lows, Ops, Rm, Writes};
 use super::parts::Codes;
@@ -206,6 +206,8 @@ pub(super) struct Encodings {
     numbers: FastMap<Key, u32>,
     /// What is known of instructions that are made of their parts.
     pub(super) codes: Codes,
+    /// Jumps and calls, whose distances are put in when all code is there.
+    jumps: Vec<(Code, Bytes)>,
 }
 
 /// As many as functions were made at one time.
@@ -224,6 +226,18 @@ impl Encodings {
     pub(super) fn keep(self) {
         if self.known.len() < MOST {
             KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+        }
+    }
+
+    /// A jump or call.
+    pub(super) fn jump(&self, code: Code) -> Option<Bytes> {
+        self.jumps.iter().find(|(known, _)| *known == code).map(|(_, made)| *made)
+    }
+
+    /// Remembers a jump or call.
+    pub(super) fn add_jump(&mut self, code: Code, made: Bytes) {
+        if self.jump(code).is_none() {
+            self.jumps.push((code, made));
         }
     }
 

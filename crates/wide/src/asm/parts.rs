@@ -18,15 +18,15 @@ enum Start {
     Evex,
 }
 
-/// The fields that operands are in.
+/// The fields that operands are in, by that of `out`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     /// `out` in `reg`, `a` in the prefix.
-    OutInReg,
+    Reg,
     /// `out` in the prefix, if there is one, more of the code in `reg`.
-    OutInPrefix,
+    Prefix,
     /// `out` in the field of `rm`, and `rm` in `reg`.
-    OutInRm,
+    Rm,
 }
 
 /// Registers that an operand may be: the first one, and how many there are.
@@ -201,8 +201,8 @@ impl Parts {
         };
         let orders: &[Order] = match form {
             // There is no `out`.
-            Form::Number | Form::Signed => &[Order::OutInPrefix],
-            _ => &[Order::OutInReg, Order::OutInPrefix, Order::OutInRm],
+            Form::Number | Form::Signed => &[Order::Prefix],
+            _ => &[Order::Reg, Order::Prefix, Order::Rm],
         };
         let mut right = orders.iter().map(|order| known(*order)).filter(makes);
         let parts = right.next()?;
@@ -225,9 +225,9 @@ impl Parts {
             Rm::Mem(m) => (0, Address::of(m, displacement, self.unit)?),
         };
         let (reg, also, address) = match self.order {
-            Order::OutInReg => (out, a, address),
-            Order::OutInPrefix => (u32::from(self.more), out, address),
-            Order::OutInRm => (third, a, Address::of_register(out)),
+            Order::Reg => (out, a, address),
+            Order::Prefix => (u32::from(self.more), out, address),
+            Order::Rm => (third, a, Address::of_register(out)),
         };
         let number = match (form, self.n_number) {
             (_, 0) => 0,
