@@ -448,7 +448,8 @@ impl Asm {
     fn parts(&mut self, form: Form, o: &Ops) -> Option<Parts> {
         let [one, other] = probes(form, o)?.map(|o| {
             let writes = self.instruction(form, &o).as_ref().map(Writes::of).ok()?;
-            Some((o, self.ops_in_bytes(form, &o).ok()?.0, writes))
+            let (bytes, _) = self.ops_in_bytes(form, &o).ok()?;
+            Some((o, (bytes.bits(), bytes.len), writes))
         });
         Parts::of(form, [one?, other?])
     }

@@ -6,7 +6,6 @@
 
 use iced_x86::{Register, RoundingControl};
 
-use super::known::Bytes;
 use super::operand::{Base, Form, Mem, Ops, Rm, Writes};
 
 /// How an instruction begins.
@@ -150,10 +149,10 @@ impl Address {
 }
 
 impl Parts {
-    /// What two instructions of a form, made by the encoder, show of their code, if it can be made here.
-    pub(super) fn of(form: Form, made: [(Ops, Bytes, Writes); 2]) -> Option<Parts> {
-        let (o, bytes, _) = made[0];
-        let mut left = (0..usize::from(bytes.len)).map(|i| (bytes.bits() >> (8 * i)) as u8);
+    /// What two instructions of a form show of their code, if it can be made here: the bytes that the encoder makes, how many, and what they write.
+    pub(super) fn of(form: Form, made: [(Ops, (u128, u8), Writes); 2]) -> Option<Parts> {
+        let (o, (bytes, len), _) = made[0];
+        let mut left = (0..len).map(|i| (bytes >> (8 * i)) as u8);
         let mut byte = || left.next().unwrap_or(0);
         let (start, map, lead, last, opcode) = match byte() {
             // Without registers, that is with all bits of their numbers, which are turned around.
@@ -194,8 +193,7 @@ impl Parts {
             made.iter().all(|(o, bytes, writes)| {
                 parts.with(form, o, o.mem().map_or(0, |m| m.at)).is_some_and(|own| {
                     let bits = u128::from(own.start) | u128::from(own.end) << (8 * own.at);
-                    let is_same = bits == bytes.bits() && own.at + own.more == bytes.len;
-                    is_same && *writes == own.written.with(own.first)
+                    (bits, own.at + own.more) == *bytes && *writes == own.written.with(own.first)
                 })
             })
         };
