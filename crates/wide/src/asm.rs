@@ -381,9 +381,25 @@ impl Asm {
         // What is known when all code is there is put in then.
         let displacement = o.mem().and_then(|m| self.reach(m)).unwrap_or(0);
         match self.encodings.codes.get(form, &o, displacement) {
-            Some(made) if self.text.is_none() => self.append_made(made, o.mem()),
+            Some(made) if self.text.is_none() => {
+                debug_assert!(self.is_as_encoded(form, &o, made), "{:?} is not what the encoder makes", o.code);
+                self.append_made(made, o.mem());
+            }
             _ => self.encode_by_key(form, &o, displacement),
         }
+    }
+
+    /// Whether the encoder makes the same.
+    fn is_as_encoded(&mut self, form: Form, o: &Ops, made: Made) -> bool {
+        let Ok(i) = self.instruction(form, o) else { return false };
+        let Ok((bytes, _)) = self.in_bytes(&i) else { return false };
+        // Distances to what is not there yet are put in later.
+        let differs = made.bits() ^ bytes.bits();
+        let differs = match o.mem().and_then(Mem::target) {
+            Some(_) if bytes.at == made.at => differs & !(u128::from(u32::MAX) << (8 * made.at)),
+            _ => differs,
+        };
+        differs == 0 && bytes.len == made.len() && Writes::of(&i) == made.written.with(made.first)
     }
 
     /// The same of one that is not made of its parts.

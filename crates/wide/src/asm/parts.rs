@@ -191,10 +191,8 @@ impl Parts {
         let known = |order| Parts { form, start, order, opcode, map, lead, last, more, unit, n_number, kinds, written };
         let makes = |parts: &Parts| {
             made.iter().all(|(o, bytes, writes)| {
-                parts.with(form, o, o.mem().map_or(0, |m| m.at)).is_some_and(|own| {
-                    let bits = u128::from(own.start) | u128::from(own.end) << (8 * own.at);
-                    (bits, own.at + own.more) == *bytes && *writes == own.written.with(own.first)
-                })
+                let own = parts.with(form, o, o.mem().map_or(0, |m| m.at));
+                own.is_some_and(|own| (own.bits(), own.len()) == *bytes && *writes == own.written.with(own.first))
             })
         };
         let orders: &[Order] = match form {
@@ -329,6 +327,18 @@ pub(super) struct Made {
     pub(super) written: Written,
     /// The number of the first operand.
     pub(super) first: u8,
+}
+
+impl Made {
+    /// All bytes, the first one lowest.
+    pub(super) fn bits(self) -> u128 {
+        u128::from(self.start) | u128::from(self.end) << (8 * self.at)
+    }
+
+    /// How many there are.
+    pub(super) fn len(self) -> u8 {
+        self.at + self.more
+    }
 }
 
 /// What is known of codes.
