@@ -74,7 +74,34 @@ pub fn loose(f: &Function, facts: &Facts) -> Vec<bool> {
             }
         }
     }
-    loose.iter().zip(seen).map(|(l, s)| *l && s).collect()
+    let read = bits_read(f, facts);
+    (0..f.regs.len()).map(|r| loose[r] && seen[r] && read[r] < 2).collect()
+}
+
+/// By register: how often its bits are used wherever it is made. What is read so more than once is made canonical once.
+fn bits_read(f: &Function, facts: &Facts) -> Vec<u32> {
+    // By block: the first of those that follow each other without a branch.
+    let mut first: Vec<usize> = (0..f.blocks.len()).collect();
+    for (b, block) in f.blocks.iter().enumerate() {
+        if let Term::Jump(next) = block.term
+            && facts.cfg.preds[next.idx()].len() == 1
+            && next.idx() > b
+        {
+            first[next.idx()] = first[b];
+        }
+    }
+    let mut made: Vec<Option<usize>> = vec![None; f.regs.len()];
+    let mut read = vec![0; f.regs.len()];
+    for (b, block) in f.blocks.iter().enumerate() {
+        for inst in &block.insts {
+            let takes = matches!(inst.op, Op::Pure(p) if p.facts().takes_loose || hands_on(p));
+            for r in inst.src.iter().filter_map(|v| if let Val::Reg(r) = v { Some(r.idx()) } else { None }) {
+                read[r] += u32::from(!takes && made[r] == Some(first[b]));
+            }
+            inst.dst.iter().for_each(|d| made[d.idx()] = Some(first[b]));
+        }
+    }
+    read
 }
 
 /// Whether a value is a number that is a NaN.

@@ -434,15 +434,13 @@ impl Emit<'_> {
                 }
             }
             Pure::Ext { bits, signed, from, to } => self.extend(u32::from(bits), signed, from, to, q, src, out),
-            Pure::Pack(Ty::B32) if !self.a.has_wide_vectors() => {
-                let halves = [0, 1].map(|i| self.reg(&src[usize::from(i)], q / 2, i));
-                self.a.pairs_of_words(out, halves, q % 2);
-            }
             Pure::Pack(Ty::B32) => {
-                let a = self.widened(&src[0], q, false, 0);
-                let b = self.widened(&src[1], q, false, 1);
-                self.a.op2i(Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8, b, b, 32);
-                self.a.op3(Code::EVEX_Vporq_zmm_k1z_zmm_zmmm512b64, out, a, b);
+                let halves = [0, 1].map(|i| self.reg(&src[usize::from(i)], q / 2, i));
+                let to = if out.mask == ALL && !halves.contains(&out.reg) { out.reg } else { t0 };
+                self.a.in_turns(4, q % 2 == 1, to, halves[0], halves[1]);
+                if to == t0 {
+                    self.copy(ty, out, t0.into());
+                }
             }
             Pure::Pack(_) => {
                 let a = self.rm(&src[0], q, 0);

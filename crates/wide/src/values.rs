@@ -293,24 +293,11 @@ impl Emit<'_> {
         to
     }
 
-    /// Sixteen lanes of the lower halves of 64 bits, or of the upper ones. Uses the vector after `scratch` too.
+    /// Sixteen lanes of the lower halves of 64 bits, or of the upper ones. Uses the two vectors after `scratch` too.
     pub(crate) fn narrowed(&mut self, s: &Src, q: usize, high: bool, scratch: u8) -> Register {
-        let (to, other) = (zmm(scratch), zmm(scratch + 1));
-        if !self.a.has_wide_vectors() {
-            let parts = [0, 1].map(|i| self.reg(s, 2 * q + usize::from(i), scratch + i));
-            self.a.words_of_pairs(to, parts, high);
-            return to;
-        }
-        let code = Code::EVEX_Vpmovqd_ymmm256_k1z_zmm;
-        for (part, at, tmp) in [(2 * q, to, scratch), (2 * q + 1, other, scratch + 1)] {
-            let mut r = self.reg(s, part, tmp);
-            if high {
-                self.a.op2i(Code::EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8, at, r, 32);
-                r = at;
-            }
-            self.a.op2(code, ymm(at), r);
-        }
-        self.a.op3i(Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8, to, to, ymm(other), 1);
+        let [x, y] = [0, 1].map(|i| self.reg(s, 2 * q + usize::from(i), scratch + i));
+        let to = zmm(scratch + 2);
+        self.a.every_second(4, high, to, x, y);
         to
     }
 

@@ -26,6 +26,7 @@ pub(crate) fn fold<'a>(op: Pure, src: &[Val], def: impl Fn(Val) -> Option<Defini
     }
     match op {
         Pure::Mov(_) => Some(Folded::Value(src[0])),
+        Pure::Add(Ty::B64) | Pure::Or(Ty::B64) | Pure::Xor(Ty::B64) if let Some(pair) = pair(src, &def) => Some(pair),
         Pure::Add(ty) | Pure::Sub(ty) => sum(op, ty, src, def),
         Pure::Mul(ty) => product(ty, src),
         Pure::MulWide(int) => wide_product(int, src),
@@ -223,6 +224,22 @@ fn select<'a>(ty: Ty, src: &[Val], def: impl Fn(Val) -> Option<Definition<'a>>) 
     }
 }
 
+/// Two words of 32 bits, one of them moved up by 32, as the halves of one value.
+fn pair<'a>(src: &[Val], def: impl Fn(Val) -> Option<Definition<'a>>) -> Option<Folded> {
+    let word = |v: Val| match def(v)? {
+        (Pure::Ext { bits: 32, from: Ty::B32, signed, .. }, s) => Some((s[0], signed)),
+        _ => None,
+    };
+    let moved = |v: Val| match def(v)? {
+        (Pure::Shl(Ty::B64), &[x, Val::Imm(32, _)]) => Some(word(x)?.0),
+        _ => None,
+    };
+    let lower = |v: Val| word(v).filter(|(_, signed)| !signed).map(|(word, _)| word);
+    let halves = |a: Val, b: Val| Some(smallvec![lower(a)?, moved(b)?]);
+    let both = halves(src[0], src[1]).or_else(|| halves(src[1], src[0]))?;
+    Some(Folded::Op(Pure::Pack(Ty::B32), both))
+}
+
 fn extend<'a>(
     bits: u32,
     signed: bool,
@@ -233,6 +250,9 @@ fn extend<'a>(
 ) -> Option<Folded> {
     if from == to && bits == from.bits() {
         return Some(Folded::Value(v));
+    }
+    if let (Ty::B64, Ty::B32, 32, Some((Pure::Shr(_), &[x, Val::Imm(32, _)]))) = (from, to, bits, def(v)) {
+        return Some(Folded::Op(Pure::Half { from, hi: true }, smallvec![x]));
     }
     let Some((Pure::Ext { bits: kept, signed: inner_signed, from: inner, .. }, s)) = def(v) else { return None };
     let kept = u32::from(kept);

@@ -2,7 +2,7 @@
 
 use iced_x86::{Code, Register};
 
-use super::super::{Asm, Mem, Out};
+use super::super::{Asm, Mem};
 use super::masks::low;
 use super::state::Lanes;
 
@@ -12,27 +12,6 @@ impl Asm {
         self.n().cache.begin();
         let made = self.both(make);
         self.set_halves(to.into(), Lanes::D, &made);
-        self.drop_masks();
-    }
-
-    /// The lower, or the upper, 32 bits of sixteen lanes of 64 bits, of two vectors.
-    pub fn words_of_pairs(&mut self, to: Register, from: [Register; 2], upper: bool) {
-        let kept = if upper { 0xdd } else { 0x88 };
-        self.made_of_halves(to, |s, h| {
-            let [a, b] = [0, 1].map(|i| s.half(from[h], i));
-            let words = s.x3i(Code::VEX_Vshufps_ymm_ymm_ymmm256_imm8, a, b, kept);
-            s.x2i(Code::VEX_Vpermq_ymm_ymmm256_imm8, words, 0xd8)
-        });
-    }
-
-    /// Eight lanes of 64 bits, of the first or last eight of two vectors of 32 bits: the lower and the upper halves.
-    pub fn pairs_of_words(&mut self, out: Out, [lower, upper]: [Register; 2], h: usize) {
-        self.n().cache.begin();
-        let (a, b) = (self.half(lower, h), self.half(upper, h));
-        let [x, y] = [Code::VEX_Vpunpckldq_ymm_ymm_ymmm256, Code::VEX_Vpunpckhdq_ymm_ymm_ymmm256]
-            .map(|code| self.x3(code, a, b));
-        let made = [0x20, 0x31].map(|n| self.x3i(Code::VEX_Vperm2i128_ymm_ymm_ymmm256_imm8, x, y, n));
-        self.set_halves(out, Lanes::Q, &made);
         self.drop_masks();
     }
 
