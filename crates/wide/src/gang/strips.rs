@@ -29,7 +29,7 @@ use crate::turns::Strip;
 /// Warps of a CTA, at most: there is a loop for each rank of them.
 const MOST_WARPS: usize = 32;
 /// Most instructions times warps.
-const LONG: usize = 600;
+const LONG: usize = 1300;
 
 /// Bytes of a line of memory.
 const LINE: u32 = 64;

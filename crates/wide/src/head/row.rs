@@ -53,7 +53,7 @@ const RIMS: u32 = 8;
 /// The first of the words of addresses of a strip.
 const ADDRESSES: u32 = 9;
 /// How many of these there are.
-pub(crate) const MOST_OF_STRIP: usize = 16;
+pub(crate) const MOST_OF_STRIP: usize = 32;
 
 /// CTAs that have not begun, at least, for a strip.
 const LEAST_OF_STRIP: u32 = 1;
