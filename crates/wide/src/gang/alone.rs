@@ -108,6 +108,7 @@ impl Emit<'_> {
 
     /// A register that holds a word of the head, in the code of a gang.
     pub(super) fn word_at_hand(&mut self, at: u32) -> Register {
+        self.drop_written_words();
         if let Some((r, _)) = self.at_hand_words.iter().find(|w| w.1 == at) {
             return *r;
         }
@@ -115,11 +116,18 @@ impl Emit<'_> {
         let r = HOLDERS.into_iter().find(is_free).unwrap_or_else(|| self.at_hand_words.remove(0).0);
         self.at_hand_words.push((r, at));
         self.load64(r, ctx(at));
+        self.a.forget_written(r);
         r
     }
 
+    fn drop_written_words(&mut self) {
+        let a = &self.a;
+        self.at_hand_words.retain(|w| !a.is_written(w.0));
+    }
+
     /// Whether a register holds a word of the head in the code of a gang, or one is free for it.
-    pub(super) fn has_at_hand(&self, at: u32) -> bool {
+    pub(super) fn has_at_hand(&mut self, at: u32) -> bool {
+        self.drop_written_words();
         self.at_hand_words.len() < HOLDERS.len() || self.at_hand_words.iter().any(|w| w.1 == at)
     }
 

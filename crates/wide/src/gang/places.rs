@@ -183,7 +183,10 @@ impl Emit<'_> {
             let mut over = None;
             active.retain(|(a, v)| {
                 let stays = way.by_warp && way.common.has(a.reg);
-                let leaves = sum == Some(a.reg) && a.end == life.start && v.len() == copies * parts && !stays;
+                // What all warps read has one copy, as what each stores before the next one makes it: the first of them does not take it over.
+                let is_of_all = way.common.has(a.reg) && !way.common.has(r);
+                let takes = sum == Some(a.reg) && a.end == life.start && v.len() == copies * parts;
+                let leaves = takes && !is_of_all && !stays;
                 if leaves {
                     over = Some(v.clone());
                 } else if a.end < life.start && !stays {

@@ -49,6 +49,7 @@ impl Emit<'_> {
             self.at = at;
             rows.retain(|row| !inst.dst.contains(&row.address));
             match inst.op {
+                _ if self.is_of_head(inst) => {}
                 Op::Pure(_) | Op::Sreg(_) | Op::Mark | Op::Count(_) => {}
                 Op::Load { .. } => {
                     let Some(row) = self.row_of_way(way, inst) else { continue };
