@@ -50,8 +50,9 @@ struct Fixup {
 /// Bytes of a jump without a condition.
 const JUMP: usize = 5;
 
-/// Bytes of code that there is room for from the start: most functions need no more.
+/// Bytes of code that there is room for from the start, and for each instruction of the function: most need no more.
 const ROOM: usize = 16 << 10;
+const BYTES_OF_ONE: usize = 192;
 
 /// Code in the making.
 pub struct Asm {
@@ -90,21 +91,15 @@ pub struct Asm {
     shift: i32,
 }
 
-impl Default for Asm {
-    fn default() -> Asm {
-        Asm::new()
-    }
-}
-
 impl Asm {
-    /// No code yet.
-    pub fn new() -> Asm {
+    /// No code yet, of a function with so many instructions.
+    pub fn new(n: usize) -> Asm {
         Asm {
-            code: Vec::with_capacity(ROOM),
+            code: Vec::with_capacity(ROOM.max(BYTES_OF_ONE * n)),
             encoder: Encoder::try_with_capacity(64, 64).expect("bug: there is code of 64 bits"),
             labels: Vec::new(),
             wanted: Vec::new(),
-            fixups: Vec::new(),
+            fixups: Vec::with_capacity(4 * n),
             constants: Vec::new(),
             known: FastMap::default(),
             repeated: FastMap::default(),
@@ -164,8 +159,8 @@ impl Asm {
     }
 
     /// No code yet, of the instructions of AVX2.
-    pub fn with_avx2() -> Asm {
-        Asm { narrow: Some(Box::default()), ..Asm::new() }
+    pub fn with_avx2(n: usize) -> Asm {
+        Asm { narrow: Some(Box::default()), ..Asm::new(n) }
     }
 
     /// From now on, keeps a text of the code.
@@ -204,7 +199,7 @@ impl Asm {
     pub fn label(&mut self) -> Label {
         self.labels.push(None);
         self.wanted.push(false);
-        Label(self.labels.len() - 1)
+        Label((self.labels.len() - 1) as u32)
     }
 
     /// Puts a label here. A jump to it that ends here is taken back.
@@ -227,7 +222,7 @@ impl Asm {
 
     /// Whether a jump before goes to a label.
     pub fn is_wanted(&self, l: Label) -> bool {
-        self.wanted[l.0]
+        self.wanted[l.idx()]
     }
 
     /// Puts a label here if a jump before goes to it. None does that is still to come.
@@ -240,7 +235,7 @@ impl Asm {
     /// Puts a label here, to which code comes that changed nothing in vectors.
     fn bind_inside(&mut self, l: Label) {
         self.last_bound = self.code.len();
-        self.labels[l.0] = Some(self.code.len());
+        self.labels[l.idx()] = Some(self.code.len());
         if let Some(text) = &mut self.text {
             let _ = writeln!(text, "l{}:", l.0);
         }
@@ -266,7 +261,7 @@ impl Asm {
         if let Some(c) = self.known.get(&bytes) {
             return *c;
         }
-        let c = Const(self.constants.len());
+        let c = Const(self.constants.len() as u32);
         self.constants.push(bytes);
         self.known.insert(bytes, c);
         c
@@ -311,7 +306,7 @@ impl Asm {
             Base::Reg(base) => {
                 let at = self.reach(m).unwrap_or(0);
                 let size = u32::from(at != 0);
-                MemoryOperand::new(base, m.index, m.scale, i64::from(at), size, m.spread, Register::None)
+                MemoryOperand::new(base, m.index, u32::from(m.scale), i64::from(at), size, m.spread, Register::None)
             }
             Base::Const(_) | Base::Label(_) => {
                 MemoryOperand::with_base_displ_bcst_seg(Register::RIP, self.code.len() as i64, m.spread, Register::None)
@@ -349,44 +344,85 @@ impl Asm {
     }
 
     /// The same of an instruction that was made of its parts.
-    #[inline]
-    fn append_made(&mut self, made: Made, mem: Option<Mem>) {
+    #[inline(always)]
+    fn append_made(&mut self, made: Made) {
         let here = self.code.len();
-        match made.written {
-            Written::Nothing => {}
-            Written::Vector => {
-                self.vector_written.get_mut(usize::from(made.first)).into_iter().for_each(|at| *at = here)
-            }
-            Written::Mask | Written::General => self.note_written(made.written.with(made.first)),
+        if made.written == Written::Vector {
+            self.vector_written.get_mut(made.first as usize).into_iter().for_each(|at| *at = here);
+        } else if made.written != Written::Nothing {
+            self.note_written(made.written.with(made.first));
         }
-        let at = here + usize::from(made.at);
-        let end = at + usize::from(made.more);
+        let at = here + made.at as usize;
         self.code.extend_from_slice(&made.start.to_le_bytes());
         self.code.truncate(at);
         if made.more > 0 {
             self.code.extend_from_slice(&made.end.to_le_bytes());
-            self.code.truncate(end);
-        }
-        if let Some(to) = mem.and_then(Mem::target) {
-            self.fixups.push(Fixup { at, end, to });
+            self.code.truncate(at + made.more as usize);
         }
     }
 
     /// An instruction of the host with these operands.
+    #[inline]
     fn encode(&mut self, form: Form, o: Ops) {
+        match o.rm {
+            Rm::Reg(rm) => self.encode_registers(form, &o, rm),
+            Rm::Mem(rm) => self.encode_memory(form, &o, rm),
+        }
+    }
+
+    #[inline(never)]
+    fn encode_registers(&mut self, form: Form, o: &Ops, rm: Register) {
+        match self.encodings.codes.of_register(form, o, rm) {
+            Some(made) if !self.keeps_text() => {
+                debug_assert!(self.is_as_encoded(form, o, made), "{:?} is not what the encoder makes", o.code);
+                self.append_made(made);
+            }
+            _ => self.encode_by_key(form, o, 0),
+        }
+    }
+
+    #[inline(never)]
+    fn encode_memory(&mut self, form: Form, o: &Ops, rm: Mem) {
         if matches!(form, Form::Store | Form::StoreSome | Form::Number | Form::Signed) {
             let bytes = if matches!(o.code, Code::Mov_rm32_r32 | Code::Mov_rm32_imm32) { 4 } else { 64 };
-            self.writes_memory(o.mem(), bytes);
+            self.writes_memory(Some(rm), bytes);
         }
         // What is known when all code is there is put in then.
-        let displacement = o.mem().and_then(|m| self.reach(m)).unwrap_or(0);
-        match self.encodings.codes.get(form, &o, displacement) {
-            Some(made) if self.text.is_none() => {
-                debug_assert!(self.is_as_encoded(form, &o, made), "{:?} is not what the encoder makes", o.code);
-                self.append_made(made, o.mem());
+        let displacement = self.reach(rm).unwrap_or(0);
+        match self.encodings.codes.of_memory(form, o, rm, displacement) {
+            Some(made) if !self.keeps_text() => {
+                debug_assert!(self.is_as_encoded(form, o, made), "{:?} is not what the encoder makes", o.code);
+                let at = self.code.len() + made.at as usize;
+                self.append_made(made);
+                if let Some(to) = rm.target() {
+                    self.fixups.push(Fixup { at, end: self.code.len(), to });
+                }
             }
-            _ => self.encode_by_key(form, &o, displacement),
+            _ => self.encode_by_key(form, o, displacement),
         }
+    }
+
+    /// Whether a text of the code is kept, for which every instruction goes through the encoder.
+    #[inline]
+    fn keeps_text(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// A move between a vector of 256 bits and a slot in the block of the CTA, where no text is kept.
+    #[inline]
+    fn append_slot_move(&mut self, n: usize, slot: Mem, is_store: bool) {
+        let made = Made::slot_move(n, slot.at, is_store);
+        debug_assert!(self.is_move_as_encoded(n, slot, made), "{slot:?} is not where the encoder finds it");
+        self.append_made(made);
+    }
+
+    /// Whether the encoder makes the same of such a move.
+    fn is_move_as_encoded(&mut self, n: usize, slot: Mem, made: Made) -> bool {
+        let (form, code) = match made.written {
+            Written::Nothing => (Form::Store, Code::VEX_Vmovdqu_ymmm256_ymm),
+            _ => (Form::Two, Code::VEX_Vmovdqu_ymm_ymmm256),
+        };
+        self.is_as_encoded(form, &Ops::new(code, Register::YMM0 + n as u32, Register::None, slot, 0), made)
     }
 
     /// Whether the encoder makes the same.
@@ -396,7 +432,7 @@ impl Asm {
         // Distances to what is not there yet are put in later.
         let differs = made.bits() ^ bytes.bits();
         let differs = match o.mem().and_then(Mem::target) {
-            Some(_) if bytes.at == made.at => differs & !(u128::from(u32::MAX) << (8 * made.at)),
+            Some(_) if u32::from(bytes.at) == made.at => differs & !(u128::from(u32::MAX) << (8 * made.at)),
             _ => differs,
         };
         differs == 0 && bytes.len == made.len() && Writes::of(&i) == made.written.with(made.first)
@@ -405,7 +441,7 @@ impl Asm {
     /// The same of one that is not made of its parts.
     #[inline(never)]
     fn encode_by_key(&mut self, form: Form, o: &Ops, displacement: i32) {
-        if self.text.is_some() {
+        if self.keeps_text() {
             let made = self.instruction(form, o);
             return self.put(made, o.mem());
         }
@@ -670,7 +706,7 @@ impl Asm {
         if code == Code::Jmp_rel32_64 {
             self.last_jump = Some((self.code.len(), to));
         }
-        self.wanted[to.0] = true;
+        self.wanted[to.idx()] = true;
         let o = Ops::new(code, Register::None, Register::None, Mem::label(to), 0);
         let known = if self.text.is_none() { self.encodings.jump(code) } else { None };
         let Some(made) = known else {
@@ -697,16 +733,16 @@ impl Asm {
         self.constants.iter().for_each(|c| out.extend_from_slice(c));
         for (l, of) in &self.tables {
             let start = out.len();
-            self.labels[l.0] = Some(start);
+            self.labels[l.idx()] = Some(start);
             for to in of {
-                let there = self.labels[to.0].ok_or("a label without a place in a table")?;
+                let there = self.labels[to.idx()].ok_or("a label without a place in a table")?;
                 out.extend_from_slice(&distance(there, start)?.to_le_bytes());
             }
         }
         for f in &self.fixups {
             let there = match f.to {
-                Target::Label(l) => self.labels[l.0].ok_or("a label without a place")?,
-                Target::Const(c, at) => (constants + 64 * c.0).wrapping_add_signed(at as isize),
+                Target::Label(l) => self.labels[l.idx()].ok_or("a label without a place")?,
+                Target::Const(c, at) => (constants + 64 * c.idx()).wrapping_add_signed(at as isize),
             };
             out[f.at..f.at + 4].copy_from_slice(&distance(there, f.end)?.to_le_bytes());
         }

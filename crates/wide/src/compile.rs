@@ -121,7 +121,8 @@ fn made(
     (with_text, room): (bool, u32),
     wanted: &dyn Fn() -> bool,
 ) -> Result<Option<(Assembly, Vec<Line>)>, Refusal> {
-    let mut a = if has_wide_vectors(&options.host) { Asm::new() } else { Asm::with_avx2() };
+    let n = func.blocks.iter().map(|b| b.insts.len() + 1).sum();
+    let mut a = if has_wide_vectors(&options.host) { Asm::new(n) } else { Asm::with_avx2(n) };
     if with_text {
         a.keep_text();
     }

@@ -34,11 +34,6 @@ use state::{Lanes, Mask, SAVED, Source, Value, halves, is_vector, number_of, slo
 use table::{Way, way};
 
 impl Mem {
-    /// With a general register as index.
-    fn with_index(self, index: Register, scale: u32) -> Mem {
-        Mem { index, scale, ..self }
-    }
-
     fn uses(self, r: Register) -> bool {
         self.base == super::Base::Reg(r) || self.index == r
     }

@@ -4,11 +4,27 @@ use iced_x86::{Code, Instruction, Register, RoundingControl};
 
 /// A place in the code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Label(pub(super) usize);
+pub struct Label(pub(super) u32);
+
+impl Label {
+    /// Its number among labels.
+    #[inline]
+    pub(super) fn idx(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// 64 bytes after the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Const(pub(super) usize);
+pub struct Const(pub(super) u32);
+
+impl Const {
+    /// Its number among constants.
+    #[inline]
+    pub(super) fn idx(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// Where a memory operand starts from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,68 +34,81 @@ pub(super) enum Base {
     Label(Label),
 }
 
-/// A memory operand.
+/// A memory operand: no longer than what goes from function to function in registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mem {
     pub(super) base: Base,
     pub(super) index: Register,
-    pub(super) scale: u32,
+    pub(super) scale: u8,
     pub(super) at: i32,
     pub(super) spread: bool,
 }
 
+const _: () = assert!(size_of::<Rm>() == 16);
+
 impl Mem {
     /// `[base + at]`.
+    #[inline]
     pub fn at(base: Register, at: i32) -> Mem {
         Mem { base: Base::Reg(base), index: Register::None, scale: 1, at, spread: false }
     }
 
     /// `[base + index * scale + at]`.
+    #[inline]
     pub fn indexed(base: Register, index: Register, scale: u32, at: i32) -> Mem {
-        Mem { index, scale, ..Mem::at(base, at) }
+        Mem::at(base, at).plus_scaled(index, scale)
     }
 
     /// So many bytes further on.
+    #[inline]
     pub fn behind(self, by: i32) -> Mem {
         Mem { at: self.at + by, ..self }
     }
 
     /// So many bytes further on as a register says.
+    #[inline]
     pub fn plus(self, index: Register) -> Mem {
         self.plus_scaled(index, 1)
     }
 
     /// So many times a scale further on as a register says.
+    #[inline]
     pub fn plus_scaled(self, index: Register, scale: u32) -> Mem {
-        Mem { index, scale, ..self }
+        Mem { index, scale: scale as u8, ..self }
     }
 
     /// Bytes of a constant.
+    #[inline]
     pub fn constant(c: Const, at: i32) -> Mem {
         Mem { base: Base::Const(c), ..Mem::at(Register::None, at) }
     }
 
     /// The code or data at a label.
+    #[inline]
     pub fn label(l: Label) -> Mem {
         Mem { base: Base::Label(l), ..Mem::at(Register::None, 0) }
     }
 
     /// Whether it is a word of the stack.
+    #[inline]
     pub fn is_of_stack(self) -> bool {
         self.base == Base::Reg(Register::RSP) && self.index == Register::None
     }
 
     /// Whether it is one element for every lane.
+    #[inline]
     pub fn is_spread(self) -> bool {
         self.spread
     }
 
     /// The element alone.
+    #[inline]
     pub fn single(self) -> Mem {
         Mem { spread: false, ..self }
     }
 
     /// One element, for every lane of a vector.
+    #[inline]
     pub fn spread(self) -> Mem {
         Mem { spread: true, ..self }
     }
@@ -96,6 +125,7 @@ pub enum Rm {
 
 impl Rm {
     /// The place in memory, if it is one.
+    #[inline]
     pub(super) fn mem(self) -> Option<Mem> {
         match self {
             Rm::Mem(m) => Some(m),
@@ -105,12 +135,14 @@ impl Rm {
 }
 
 impl From<Register> for Rm {
+    #[inline]
     fn from(r: Register) -> Rm {
         Rm::Reg(r)
     }
 }
 
 impl From<Mem> for Rm {
+    #[inline]
     fn from(m: Mem) -> Rm {
         Rm::Mem(m)
     }
@@ -133,6 +165,7 @@ impl Out {
 }
 
 impl From<Register> for Out {
+    #[inline]
     fn from(reg: Register) -> Out {
         Out { reg, mask: Register::None }
     }
@@ -151,6 +184,7 @@ pub(super) struct Ops {
 
 impl Ops {
     /// Operands of which there are no others.
+    #[inline]
     pub(super) fn new(code: Code, out: impl Into<Out>, a: Register, rm: impl Into<Rm>, n: u32) -> Ops {
         Ops { code, out: out.into(), a, rm: rm.into(), n, round: RoundingControl::None }
     }
@@ -188,6 +222,7 @@ impl Ops {
     }
 
     /// The operand in memory.
+    #[inline]
     pub(super) fn mem(&self) -> Option<Mem> {
         self.rm.mem()
     }

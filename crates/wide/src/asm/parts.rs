@@ -4,7 +4,7 @@
 //! - An order of operands is taken for that of a code only if it alone makes the bytes that the encoder makes, of two instructions in which all registers differ.
 //! - Operands of other kinds than those are not made here, so that the encoder says what is wrong with them.
 
-use iced_x86::{Register, RoundingControl};
+use iced_x86::{Code, Register, RoundingControl};
 
 use super::operand::{Base, Form, Mem, Ops, Rm, Writes};
 
@@ -58,15 +58,17 @@ pub(super) struct Parts {
     form: Form,
     start: Start,
     order: Order,
-    opcode: u8,
-    /// The map of the opcode.
-    map: u8,
-    /// Where one is wanted, the byte before the prefix; of others, the second last byte of the prefix, without a register.
+    /// The opcode, and what stands before it without registers: as a prefix of three bytes, where it may be shorter.
+    opcode: u64,
+    /// Of an instruction for general registers, the byte before the prefix, where one is wanted.
     lead: u8,
-    /// The last byte of the prefix, without registers.
-    last: u8,
+    /// Of those the map of the opcode, and of the prefix the bit that says how wide they are.
+    map: u8,
+    wide: u8,
+    /// Whether the prefix has two bytes where no register needs the third.
+    has_short_prefix: bool,
     /// What of the code is in `reg`.
-    more: u8,
+    more: u32,
     /// Of what power of two a displacement of one byte is a multiple.
     unit: u8,
     /// Bytes of a number at the end.
@@ -127,12 +129,12 @@ impl Address {
                 return Some(Address { bytes: 0x05, n_bytes: 1, high: 0, shown: 0, size: 4 });
             }
         };
-        let in_units = displacement >> unit;
-        let is_short = in_units << unit == displacement && i8::try_from(in_units).is_ok();
+        let in_units = (displacement >> unit) as i8;
+        let is_short = i32::from(in_units) << unit == displacement;
         // Without a displacement, `rbp` and `r13` would mean something else.
         let (shown, size, mode) = match is_short {
             true if displacement == 0 && base & 7 != 5 => (0, 0, 0),
-            true => (u64::from(in_units as u8), 1, 0x40),
+            true => (u64::from(in_units.cast_unsigned()), 1, 0x40),
             false => (u64::from(displacement.cast_unsigned()), 4, 0x80),
         };
         if m.index == Register::None {
@@ -187,8 +189,29 @@ impl Parts {
             Rm::Mem(_) => Register::None,
         };
         let kinds = [o.out.reg, o.a, rm].map(|r| Kind::of(r, start));
-        let (more, written) = (operands >> 3 & 7, Written::of(form, &o));
-        let known = |order| Parts { form, start, order, opcode, map, lead, last, more, unit, n_number, kinds, written };
+        let (more, written) = (u32::from(operands) >> 3 & 7, Written::of(form, &o));
+        let bytes = |list: [u8; 4]| u64::from(u32::from_le_bytes(list));
+        let (has_short_prefix, opcode) = match start {
+            Start::Plain => (false, u64::from(opcode)),
+            Start::Vex => (map == 1 && last & 0x80 == 0, bytes([0xc4, 0xe0 | map, last, opcode])),
+            Start::Evex => (false, bytes([0x62, 0xf0 | map, lead, last]) | u64::from(opcode) << 32),
+        };
+        let wide = last & 8;
+        let known = |order| Parts {
+            form,
+            start,
+            order,
+            opcode,
+            lead,
+            map,
+            wide,
+            has_short_prefix,
+            more,
+            unit,
+            n_number,
+            kinds,
+            written,
+        };
         let makes = |parts: &Parts| {
             made.iter().all(|(o, bytes, writes)| {
                 let own = parts.with(form, o, o.mem().map_or(0, |m| m.at));
@@ -206,25 +229,54 @@ impl Parts {
     }
 
     /// An instruction of the code, if its operands are of the kinds that are known.
-    #[inline(always)]
     fn with(&self, form: Form, o: &Ops, displacement: i32) -> Option<Made> {
+        match o.rm {
+            Rm::Reg(r) => self.with_register(form, o, r),
+            Rm::Mem(m) => self.with_memory(form, o, m, displacement),
+        }
+    }
+
+    /// The same where `rm` is a register.
+    #[inline(always)]
+    fn with_register(&self, form: Form, o: &Ops, rm: Register) -> Option<Made> {
+        let third = self.kinds[2].number(rm)?;
+        let (out, a) = self.numbers(form, o)?;
+        let (reg, also, rm) = match self.order {
+            Order::Reg => (out, a, third),
+            Order::Prefix => (self.more, out, third),
+            Order::Rm => (third, a, out),
+        };
+        let first = if matches!(form, Form::Number | Form::Signed) { third } else { out };
+        self.made(form, o, [reg, also], Address::of_register(rm), first)
+    }
+
+    /// The same where it is memory.
+    #[inline(always)]
+    fn with_memory(&self, form: Form, o: &Ops, rm: Mem, displacement: i32) -> Option<Made> {
+        let (out, a) = self.numbers(form, o)?;
+        let address = Address::of(rm, displacement, self.unit)?;
+        let (reg, also) = match self.order {
+            Order::Reg => (out, a),
+            Order::Prefix => (self.more, out),
+            Order::Rm => return None,
+        };
+        let first = if matches!(form, Form::Number | Form::Signed) { 0 } else { out };
+        self.made(form, o, [reg, also], address, first)
+    }
+
+    /// The numbers of `out` and `a`.
+    #[inline(always)]
+    fn numbers(&self, form: Form, o: &Ops) -> Option<(u32, u32)> {
         let has_mask = o.out.mask != Register::None;
         if form != self.form || o.round != RoundingControl::None || has_mask && self.start != Start::Evex {
             return None;
         }
-        let (out, a) = (self.kinds[0].number(o.out.reg)?, self.kinds[1].number(o.a)?);
-        let (third, address) = match o.rm {
-            Rm::Reg(r) => {
-                let n = self.kinds[2].number(r)?;
-                (n, Address::of_register(n))
-            }
-            Rm::Mem(m) => (0, Address::of(m, displacement, self.unit)?),
-        };
-        let (reg, also, address) = match self.order {
-            Order::Reg => (out, a, address),
-            Order::Prefix => (u32::from(self.more), out, address),
-            Order::Rm => (third, a, Address::of_register(out)),
-        };
+        Some((self.kinds[0].number(o.out.reg)?, self.kinds[1].number(o.a)?))
+    }
+
+    /// An instruction with a register in `reg` and perhaps another one in the prefix.
+    #[inline(always)]
+    fn made(&self, form: Form, o: &Ops, [reg, also]: [u32; 2], address: Address, first: u32) -> Option<Made> {
         let number = match (form, self.n_number) {
             (_, 0) => 0,
             (Form::Choice, _) => (o.n & 15) << 4,
@@ -235,38 +287,38 @@ impl Parts {
         };
         // Of the registers, the fourth bits: of `reg`, of the index, of the base.
         let high = (reg & 8) << 4 | address.high;
-        let last = u32::from(self.last);
-        let (prefix, n_prefix) = match self.start {
-            Start::Plain if also > 0 => return None,
-            Start::Plain => self.plain_start(high),
+        let operands = address.bytes | u64::from(reg & 7) << 3;
+        // With all before the displacement but what `rm` is.
+        let (start, n_start) = match self.start {
             Start::Vex => {
-                let last = last ^ also << 3;
-                if self.map == 1 && (last & 0x80) | (high & 0x60) == 0 {
-                    (u64::from(0xc5 | (last | high ^ 0x80) << 8), 2)
+                let long = self.opcode ^ u64::from(high << 8 ^ also << 19);
+                if self.has_short_prefix && high & 0x60 == 0 {
+                    let only = (long >> 16 & 0x7f | long >> 8 & 0x80) << 8;
+                    (0xc5 | only | (long >> 24) << 16 | operands << 24, 3)
                 } else {
-                    (u64::from(0xc4 | (high ^ 0xe0 | u32::from(self.map)) << 8 | last << 16), 3)
+                    (long | operands << 32, 4)
                 }
             }
             Start::Evex => {
-                let first = high ^ 0xf0 ^ (reg & 16) | u32::from(self.map);
-                let second = u32::from(self.lead) ^ (also & 15) << 3;
-                let mask = if has_mask { o.out.mask as u32 - Register::K0 as u32 } else { 0 };
-                let third = last ^ (also & 16) >> 1 | mask;
-                (u64::from(0x62 | first << 8 | second << 16 | third << 24), 4)
+                let mask = if o.out.mask != Register::None { o.out.mask as u32 - Register::K0 as u32 } else { 0 };
+                let registers = (high ^ reg & 16) << 8 ^ (also & 15) << 19 ^ ((also & 16) >> 1 ^ mask) << 24;
+                (self.opcode ^ u64::from(registers) | operands << 40, 5)
+            }
+            Start::Plain if also > 0 => return None,
+            Start::Plain => {
+                let (prefix, n) = self.plain_start(high);
+                (prefix | (self.opcode | operands << 8) << (8 * n), n + 1)
             }
         };
-        let operands = address.bytes | u64::from(reg & 7) << 3;
-        let start = prefix | (u64::from(self.opcode) | operands << 8) << (8 * n_prefix);
         let end = address.shown | u64::from(number) << (8 * address.size);
-        let (at, more) = ((n_prefix + 1 + address.n_bytes) as u8, address.size as u8 + self.n_number);
-        let first = if matches!(form, Form::Number | Form::Signed) { third } else { out };
-        Some(Made { start, end, at, more, written: self.written, first: first as u8 })
+        let (at, more) = (n_start + address.n_bytes, address.size + u32::from(self.n_number));
+        Some(Made { start, end, at, more, written: self.written, first })
     }
 
     /// All before the opcode, of an instruction for general registers.
     #[inline(always)]
     fn plain_start(&self, high: u32) -> (u64, u32) {
-        let bits = self.last as u32 | high >> 7 << 2 | high >> 5 & 3;
+        let bits = u32::from(self.wide) | high >> 7 << 2 | high >> 5 & 3;
         let mut start = u64::from(self.lead);
         let mut n = u32::from(self.lead != 0);
         if bits != 0 {
@@ -279,7 +331,7 @@ impl Parts {
 }
 
 /// What an instruction writes: of which kind its first operand is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     /// Nothing that somebody asks for.
     Nothing,
@@ -303,7 +355,7 @@ impl Written {
     }
 
     /// What is written if the operand has a number.
-    pub(super) fn with(self, n: u8) -> Writes {
+    pub(super) fn with(self, n: u32) -> Writes {
         let none = Writes::default();
         let bit = 1u32 << n;
         match self {
@@ -321,15 +373,27 @@ pub(super) struct Made {
     pub(super) start: u64,
     pub(super) end: u64,
     /// Bytes of the start.
-    pub(super) at: u8,
+    pub(super) at: u32,
     /// Bytes of the end.
-    pub(super) more: u8,
+    pub(super) more: u32,
     pub(super) written: Written,
     /// The number of the first operand.
-    pub(super) first: u8,
+    pub(super) first: u32,
 }
 
 impl Made {
+    /// `vmovdqu` between one of sixteen vectors of 256 bits and `[rbx + at]`, further than a displacement of one byte reaches: a third of the instructions
+    /// of AVX2 code.
+    #[inline]
+    pub(super) fn slot_move(n: usize, at: i32, is_store: bool) -> Made {
+        let n = n as u32;
+        let opcode = if is_store { 0x7f } else { 0x6f };
+        let start = 0xc5 | (0xfe ^ (n & 8) << 4) << 8 | opcode << 16 | (0x83 | (n & 7) << 3) << 24;
+        let start = u64::from(start) | u64::from(at.cast_unsigned()) << 32;
+        let written = if is_store { Written::Nothing } else { Written::Vector };
+        Made { start, end: 0, at: 8, more: 0, written, first: n }
+    }
+
     /// All bytes, the first one lowest.
     pub(super) fn bits(self) -> u128 {
         u128::from(self.start) | u128::from(self.end) << (8 * self.at)
@@ -337,7 +401,7 @@ impl Made {
 
     /// How many there are.
     pub(super) fn len(self) -> u8 {
-        self.at + self.more
+        (self.at + self.more) as u8
     }
 }
 
@@ -353,30 +417,41 @@ pub(super) struct Codes {
 const NOT_HERE: u16 = u16::MAX;
 
 impl Codes {
-    #[inline]
-    fn index(o: &Ops) -> usize {
-        let kind = match o.rm {
+    #[inline(always)]
+    fn index(code: Code, rm: Rm) -> usize {
+        let kind = match rm {
             Rm::Reg(_) => 0,
             Rm::Mem(m) => 1 + usize::from(m.spread),
         };
-        3 * o.code as usize + kind
+        3 * code as usize + kind
     }
 
-    /// An instruction, if its code is known.
     #[inline(always)]
-    pub(super) fn get(&self, form: Form, o: &Ops, displacement: i32) -> Option<Made> {
-        let place = *self.places.get(Codes::index(o))?;
-        self.known.get(usize::from(place).wrapping_sub(1))?.with(form, o, displacement)
+    fn known(&self, code: Code, rm: Rm) -> Option<&Parts> {
+        let place = *self.places.get(Codes::index(code, rm))?;
+        self.known.get(usize::from(place).wrapping_sub(1))
+    }
+
+    /// An instruction with a register as `rm`, if its code is known.
+    #[inline(always)]
+    pub(super) fn of_register(&self, form: Form, o: &Ops, rm: Register) -> Option<Made> {
+        self.known(o.code, Rm::Reg(rm))?.with_register(form, o, rm)
+    }
+
+    /// The same with memory.
+    #[inline(always)]
+    pub(super) fn of_memory(&self, form: Form, o: &Ops, rm: Mem, displacement: i32) -> Option<Made> {
+        self.known(o.code, Rm::Mem(rm))?.with_memory(form, o, rm, displacement)
     }
 
     /// Whether somebody has asked the encoder about a code.
     pub(super) fn is_seen(&self, o: &Ops) -> bool {
-        self.places.get(Codes::index(o)).is_some_and(|place| *place != 0)
+        self.places.get(Codes::index(o.code, o.rm)).is_some_and(|place| *place != 0)
     }
 
     /// Notes what the encoder showed of a code.
     pub(super) fn add(&mut self, o: &Ops, parts: Option<Parts>) {
-        let at = Codes::index(o);
+        let at = Codes::index(o.code, o.rm);
         if self.places.len() <= at {
             self.places.resize(at + 1, 0);
         }

@@ -30,16 +30,30 @@ impl Asm {
                 // Lanes of words that are no masks now are not worth a store.
                 changed &= !mask_values(n.words.ids() & !n.ids_of_masks());
             }
-            self.put_away(changed);
+            for v in each_of(changed).map(Value::of) {
+                self.slot_move(v, i, true);
+            }
         }
-        self.n().cache.forget_all(held);
+        self.n().cache.empty(i);
+    }
+
+    /// A value goes from a register to its slot, or comes from there.
+    pub(super) fn slot_move(&mut self, v: Value, i: usize, is_store: bool) {
+        if self.keeps_text() {
+            let (m, r) = (v.slot(), host(i));
+            return match is_store {
+                true => self.raw_store(Code::VEX_Vmovdqu_ymmm256_ymm, m, r),
+                false => self.raw2(Code::VEX_Vmovdqu_ymm_ymmm256, r, m.into()),
+            };
+        }
+        self.append_slot_move(i, v.slot(), is_store);
     }
 
     /// Slots get values that they do not have.
     fn put_away(&mut self, values: Values) {
         for v in each_of(values).map(Value::of) {
             if let Some(i) = self.n().cache.find(v) {
-                self.raw_store(Code::VEX_Vmovdqu_ymmm256_ymm, v.slot(), host(i));
+                self.slot_move(v, i, true);
             }
         }
         self.n().cache.changed &= !values;
@@ -58,7 +72,7 @@ impl Asm {
             return self.n().cache.touch(i);
         }
         let r = self.temp();
-        self.raw2(Code::VEX_Vmovdqu_ymm_ymmm256, r, v.slot().into());
+        self.slot_move(v, number_of(r), false);
         self.n().cache.hold(number_of(r), v, false);
         r
     }

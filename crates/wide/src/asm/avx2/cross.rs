@@ -173,7 +173,7 @@ impl Asm {
         });
         let (count, at) = (Register::RAX, Register::RCX);
         let [again, first, done] = [self.label(), self.label(), self.label()];
-        let indexed = |m: Mem, index: Register| m.with_index(index, 2);
+        let indexed = |m: Mem, index: Register| m.plus_scaled(index, 2);
         self.with_saved(&[count, at], |s| {
             s.number(count, 31);
             s.bind_inside(again);

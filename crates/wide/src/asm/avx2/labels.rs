@@ -6,7 +6,7 @@
 use iced_x86::Code;
 
 use super::super::{Asm, Label};
-use super::state::{Cache, State, Value, host};
+use super::state::{Cache, State, Value};
 
 impl Asm {
     /// Slots get what changed, and registers hold nothing: before code is left, or a register jumped through.
@@ -26,18 +26,18 @@ impl Asm {
             return;
         }
         self.write_back();
-        let is_put = self.labels[to.0].is_some();
+        let is_put = self.labels[to.idx()].is_some();
         if code == Code::Call_rel32_64 {
             self.comes_from_anywhere(to);
             self.settle(false);
             return;
         }
         if is_put {
-            let state = self.n().labels.put.get(&to.0).copied().unwrap_or(State::NOTHING);
+            let state = self.n().labels.put.get(&to.idx()).copied().unwrap_or(State::NOTHING);
             state.list().for_each(|(r, v)| self.hold(r, v));
         } else {
             let found = self.n().cache.state();
-            let all = self.n().labels.arrivals.entry(to.0).or_insert(found);
+            let all = self.n().labels.arrivals.entry(to.idx()).or_insert(found);
             *all = all.both(found);
         }
         if code == Code::Jmp_rel32_64 {
@@ -53,8 +53,8 @@ impl Asm {
         self.write_back();
         let n = self.n();
         let here = (!n.labels.is_dead_end).then(|| n.cache.state());
-        let state = match (here, n.labels.arrivals.remove(&l.0)) {
-            _ if n.labels.named.contains(&l.0) => State::NOTHING,
+        let state = match (here, n.labels.arrivals.remove(&l.idx())) {
+            _ if n.labels.named.contains(&l.idx()) => State::NOTHING,
             (Some(here), Some(arrivals)) => here.both(arrivals),
             (Some(state), None) | (None, Some(state)) => state,
             (None, None) => State::NOTHING,
@@ -62,7 +62,7 @@ impl Asm {
         n.restart(Cache::of(state));
         n.labels.is_dead_end = false;
         if !state.is_nothing() {
-            n.labels.put.insert(l.0, state);
+            n.labels.put.insert(l.idx(), state);
         }
     }
 
@@ -71,10 +71,10 @@ impl Asm {
         if self.narrow.is_none() {
             return;
         }
-        if self.n().labels.put.contains_key(&l.0) {
+        if self.n().labels.put.contains_key(&l.idx()) {
             self.lacks("a bug: a label that registers are known at is named");
         }
-        self.n().labels.named.insert(l.0);
+        self.n().labels.named.insert(l.idx());
     }
 
     /// Loads a value into a register, if it is not there.
@@ -83,7 +83,7 @@ impl Asm {
             return;
         }
         self.evict(r);
-        self.raw2(Code::VEX_Vmovdqu_ymm_ymmm256, host(r), v.slot().into());
+        self.slot_move(v, r, false);
         self.n().cache.hold(r, v, false);
     }
 }

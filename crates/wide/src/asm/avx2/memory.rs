@@ -253,8 +253,8 @@ impl Asm {
         (0..2).for_each(|h| self.raw_store(STORE, slot(BYTES + 32 * h), zero));
         let (code, scale) = if is_byte { (Code::Movzx_r32_rm8, 1) } else { (Code::Movzx_r32_rm16, 2) };
         self.for_lanes(o.out.mask, 2, m, |s, lane, [value]| {
-            s.raw2(code, low32(value), m.with_index(lane, scale).into());
-            s.raw_store(Code::Mov_rm32_r32, slot(BYTES).with_index(lane, 4), low32(value));
+            s.raw2(code, low32(value), m.plus_scaled(lane, scale).into());
+            s.raw_store(Code::Mov_rm32_r32, slot(BYTES).plus_scaled(lane, 4), low32(value));
         });
     }
 
@@ -266,8 +266,8 @@ impl Asm {
         }
         let code = if bits == 8 { Code::Mov_rm8_r8 } else { Code::Mov_rm16_r16 };
         self.for_lanes(o.mask, 2, o.mem, |s, lane, [value]| {
-            s.raw2(Code::Mov_r32_rm32, low32(value), slot(BYTES).with_index(lane, 4).into());
-            s.raw_store(code, o.mem.with_index(lane, bits / 8), narrow(value, bits));
+            s.raw2(Code::Mov_r32_rm32, low32(value), slot(BYTES).plus_scaled(lane, 4).into());
+            s.raw_store(code, o.mem.plus_scaled(lane, bits / 8), narrow(value, bits));
         });
     }
 
@@ -285,13 +285,13 @@ impl Asm {
         });
         let get = if index == 4 { Code::Movsxd_r64_rm32 } else { Code::Mov_r64_rm64 };
         self.for_lanes(o.mask, n / 8, o.mem, |s, lane, [at, value]| {
-            s.raw2(get, at, rows[0].with_index(lane, index).into());
-            let to = o.mem.with_index(at, 1);
+            s.raw2(get, at, rows[0].plus_scaled(lane, index).into());
+            let to = o.mem.plus_scaled(at, 1);
             if data == 4 {
-                s.raw2(Code::Mov_r32_rm32, low32(value), rows[1].with_index(lane, 4).into());
+                s.raw2(Code::Mov_r32_rm32, low32(value), rows[1].plus_scaled(lane, 4).into());
                 s.raw_store(Code::Mov_rm32_r32, to, low32(value));
             } else {
-                s.raw2(Code::Mov_r64_rm64, value, rows[1].with_index(lane, 8).into());
+                s.raw2(Code::Mov_r64_rm64, value, rows[1].plus_scaled(lane, 8).into());
                 s.raw_store(Code::Mov_rm64_r64, to, value);
             }
         });

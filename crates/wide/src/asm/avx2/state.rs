@@ -74,6 +74,8 @@ pub(crate) const WORDS: i32 = MASKS + 32 * 32;
 pub(crate) const SAVED: i32 = WORDS + 64;
 pub(crate) const BYTES: i32 = SAVED + 64;
 const _: () = assert!(BYTES as usize + 128 <= CtaBlock::VECTORS);
+// A displacement of one byte reaches none of them.
+const _: () = assert!(offset_of!(CtaBlock, vectors) > i8::MAX as usize);
 
 /// A place in the block of the CTA.
 pub(crate) fn slot(at: i32) -> Mem {
@@ -328,6 +330,15 @@ impl Cache {
         if self.held[i] == 0 {
             self.full &= !(1 << i);
         }
+    }
+
+    /// A register holds nothing.
+    pub(crate) fn empty(&mut self, i: usize) {
+        let held = std::mem::take(&mut self.held[i]);
+        each_of(held).for_each(|v| self.place[v as usize] = NOWHERE);
+        self.present &= !held;
+        self.changed &= !held;
+        self.full &= !(1 << i);
     }
 
     /// No register holds any of some values.
