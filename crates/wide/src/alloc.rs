@@ -111,12 +111,18 @@ pub(crate) fn places(plan: &Plan, elsewhere: &[Option<u32>], indices: &Indices) 
     let of_share = |n: u8| {
         let (wide, w) = scan(&wide, FIRST_VECTOR, n, 4);
         let (narrow, v) = scan(&narrow, FIRST_VECTOR + 4 * n, (VECTORS - FIRST_VECTOR - 4 * n) / 2, 2);
-        (w + v, n, wide, narrow)
+        (w + v, wide, narrow)
     };
     // More than live at one time gain nothing.
     let most = (VECTORS - FIRST_VECTOR) / 4;
-    let shares = (0..=most.min(most_alive(&wide, most.into()) as u8)).map(of_share);
-    if let Some((_, _, wide, narrow)) = shares.min_by_key(|s| (s.0, s.1)) {
+    let mut shares = (0..=most.min(most_alive(&wide, most.into()) as u8)).map(of_share);
+    let mut best = shares.next();
+    while let Some(of) = best.as_ref().map(|s| s.0).filter(|left| *left > 0) {
+        // Of several that leave as many the first one.
+        let Some(share) = shares.find(|s| s.0 < of) else { break };
+        best = Some(share);
+    }
+    if let Some((_, wide, narrow)) = best {
         for (r, v) in wide.into_iter().chain(narrow) {
             of[r] = Place::Vectors(v);
         }

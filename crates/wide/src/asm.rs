@@ -99,7 +99,7 @@ impl Asm {
             encoder: Encoder::try_with_capacity(64, 64).expect("bug: there is code of 64 bits"),
             labels: Vec::new(),
             wanted: Vec::new(),
-            fixups: Vec::with_capacity(4 * n),
+            fixups: Vec::with_capacity(8 * n),
             constants: Vec::new(),
             known: FastMap::default(),
             repeated: FastMap::default(),

@@ -1,6 +1,7 @@
 //! The walk over a function.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::mem::offset_of;
 
 use handloom_diag::Span;
@@ -282,7 +283,8 @@ fn plan(func: &Function, options: &Options, tests: Tests, a: &mut Asm) -> Option
     }
     let func = if options.audited { Cow::Borrowed(func) } else { flushed_once(crate::asked::asked_once(func)) };
     let (func, elements) = interleaved(func, options);
-    let known = |f: &Function| testable(f, &options.shape);
+    let last = RefCell::default();
+    let known = |f: &Function| known_of(f, options, &last);
     let mut climbs = Vec::new();
     let func = if options.audited || func.led_back_to().next().is_none() {
         func
@@ -296,12 +298,27 @@ fn plan(func: &Function, options: &Options, tests: Tests, a: &mut Asm) -> Option
         first_values_apart(pointers_apart(func, &cfg, &known), &cfg, &known)
     };
     let may_rest = tests != Tests::None;
-    let tested = if may_rest { testable(&func, &options.shape) } else { Set::new(func.regs.len()) };
+    let tested = if may_rest { known(&func) } else { Set::new(func.regs.len()) };
     let mut plan =
         Plan::with_tested(func, &Options { speculate: false, masked: true, flips: true, ..*options }, tested);
     crate::bands::read_into_vectors(&mut plan);
     let head = Head::new(&mut plan, [a.label(), a.label(), a.label()], may_rest, climbs);
     head.as_ref().is_none_or(|h| h.is_whole(&plan)).then_some((plan, head, elements))
+}
+
+/// The registers of a function that a head may test. What changes a function here gives it more registers, so that what was found last is still so where there are as
+/// many.
+fn known_of(f: &Function, options: &Options, last: &RefCell<Option<(usize, Set)>>) -> Set {
+    let mut last = last.borrow_mut();
+    if let Some((_, set)) = last.as_ref().filter(|(n, _)| *n == f.regs.len()) {
+        debug_assert!(
+            set.iter().eq(testable(f, &options.shape).iter()),
+            "a function was changed and has no more registers"
+        );
+        return set.clone();
+    }
+    let set = testable(f, &options.shape);
+    last.insert((f.regs.len(), set)).1.clone()
 }
 
 /// Whether a function asks for something that the runtime counts by CTA: what it prints, allocates or frees, tensor memory.

@@ -8,14 +8,20 @@ use super::state::{HALVES, Value, Values, each_of, host, mask_values, number_of}
 impl Asm {
     /// A register that nothing is in, for the expansion of the instruction.
     pub(super) fn temp(&mut self) -> Register {
-        let Some(i) = self.n().cache.oldest() else {
+        let cache = &mut self.n().cache;
+        match cache.oldest() {
+            Some(i) if cache.held(i) == 0 => cache.touch(i),
+            oldest => self.freed(oldest),
+        }
+    }
+
+    /// The same of one that holds something.
+    #[inline(never)]
+    fn freed(&mut self, oldest: Option<usize>) -> Register {
+        let Some(i) = oldest else {
             self.lacks("a bug: an expansion needs more registers than there are");
             return Register::YMM0;
         };
-        let n = self.n();
-        if n.cache.held(i) == 0 {
-            return n.cache.touch(i);
-        }
         self.evict(i);
         self.n().cache.touch(i)
     }
@@ -68,9 +74,16 @@ impl Asm {
 
     /// A value in a register, which must not be written.
     pub(super) fn load(&mut self, v: Value) -> Register {
-        if let Some(i) = self.n().cache.find(v) {
-            return self.n().cache.touch(i);
+        let cache = &mut self.n().cache;
+        match cache.find(v) {
+            Some(i) => cache.touch(i),
+            None => self.load_slot(v),
         }
+    }
+
+    /// The same of a value that no register holds.
+    #[inline(never)]
+    fn load_slot(&mut self, v: Value) -> Register {
         let r = self.temp();
         self.slot_move(v, number_of(r), false);
         self.n().cache.hold(number_of(r), v, false);
