@@ -7,7 +7,7 @@ use iced_x86::{Register, RoundingControl};
 
 /// Instructions of each form, with displacements of each length, in bytes.
 fn code(has_text: bool) -> Vec<u8> {
-    let mut a = Asm::new();
+    let mut a = Asm::new(0);
     if has_text {
         a.keep_text();
     }
@@ -54,7 +54,7 @@ fn code(has_text: bool) -> Vec<u8> {
 
 /// Instructions whose vectors are any: in fields that are turned around or not, behind prefixes of all lengths, as indices and as masks.
 fn any_vectors(has_text: bool) -> Vec<u8> {
-    let mut a = Asm::new();
+    let mut a = Asm::new(0);
     if has_text {
         a.keep_text();
     }
@@ -87,7 +87,7 @@ fn any_vectors(has_text: bool) -> Vec<u8> {
 
 /// What AVX2 has for vectors of 512 bits: choices by a vector, gathers, and stores of some elements among them.
 fn narrow(has_text: bool) -> Vec<u8> {
-    let mut a = Asm::with_avx2();
+    let mut a = Asm::with_avx2(0);
     if has_text {
         a.keep_text();
     }
@@ -131,7 +131,7 @@ fn what_is_known_is_what_the_encoder_makes() {
 
 #[test]
 fn lanes_of_a_word_are_known_until_it_is_written() {
-    let mut a = Asm::with_avx2();
+    let mut a = Asm::with_avx2(0);
     let word = Mem::at(RBP, 144);
     // Whether code is made for the lanes of the word.
     let makes = |a: &mut Asm| {
