@@ -708,7 +708,7 @@ impl Asm {
         }
         self.wanted[to.idx()] = true;
         let o = Ops::new(code, Register::None, Register::None, Mem::label(to), 0);
-        let known = if self.text.is_none() { self.encodings.jump(code) } else { None };
+        let known = if self.keeps_text() { None } else { self.encodings.jump(code) };
         let Some(made) = known else {
             if let Ok((made, _)) = self.ops_in_bytes(Form::Jump, &o) {
                 self.encodings.add_jump(code, made);

@@ -10,6 +10,7 @@
 
 use handloom_ir::simt::{Inst, Op, Reg};
 use handloom_ir::types::{StateSpace, Ty};
+use handloom_plan::access::AccessClass;
 
 use super::way::{Carried, Gang};
 use crate::access::Form;
@@ -66,29 +67,23 @@ impl Emit<'_> {
         chains
     }
 
-    /// The register of its own that a load fills in all lanes of each warp.
-    pub(super) fn own_result(&self, way: &Gang, inst: &Inst) -> Option<Reg> {
+    /// A load that gangs do of a row, for all lanes, into a register of its own: that, and what is accessed.
+    pub(super) fn own_row(&mut self, way: &Gang, inst: &Inst) -> Option<(Reg, AccessClass)> {
         let &[d] = inst.dst.as_slice() else { return None };
         let is_alone = self.plan.def_count[d.idx()] == 1 && self.is_in_vectors(d) && !way.common.has(d.idx());
-        let fits = is_alone && !self.is_of_head(inst) && self.table_of_merging(way, inst).is_none();
-        fits.then_some(d)
-    }
-
-    /// A load that may be of a chain: a row, for all lanes, into a register of its own.
-    fn load_of_chain(&mut self, way: &Gang, inst: &Inst) -> Option<Load> {
-        let d = self.own_result(way, inst)?;
+        if !is_alone || self.is_of_head(inst) || self.table_of_merging(way, inst).is_some() {
+            return None;
+        }
         let g = self.access_of_gang(inst).filter(|g| g.form == Form::Row && !g.scalars && g.bit.is_some())?;
         let class = g.x.class;
+        (class.count == 1 && !class.is_told).then_some((d, class))
+    }
+
+    /// A load that may be of a chain.
+    fn load_of_chain(&mut self, way: &Gang, inst: &Inst) -> Option<Load> {
+        let (d, class) = self.own_row(way, inst).filter(|(_, class)| class.space != StateSpace::Shared)?;
         let address = reg(&class.address).filter(|r| self.f.regs[r.idx()] == Ty::B64)?;
-        let fits = class.space != StateSpace::Shared && class.count == 1 && !class.is_told;
-        fits.then_some(Load {
-            at: self.at,
-            reg: d,
-            op: inst.op,
-            ty: self.f.regs[d.idx()],
-            address,
-            offset: class.offset,
-        })
+        Some(Load { at: self.at, reg: d, op: inst.op, ty: self.f.regs[d.idx()], address, offset: class.offset })
     }
 
     /// Whether a load has in each warp what another one had in the warp of the rank before.

@@ -72,15 +72,16 @@ impl Emit<'_> {
     /// Places for so many warps, if there are enough vectors: rows of chains stay for the warps that follow, and rows for those beside them, if there are enough for that too.
     pub(super) fn places_with_chains(&mut self, way: &Gang, size: usize) -> Option<Gang> {
         // Of few registers, what stays is in memory again.
-        let may_stay = way.by_warp && self.a.has_wide_vectors();
-        let carried = if may_stay { self.chains_of(way, size) } else { Vec::new() };
+        if !self.a.has_wide_vectors() {
+            return self.places_of_gang(way, size);
+        }
+        let carried = if way.by_warp { self.chains_of(way, size) } else { Vec::new() };
         let has_chains = !carried.is_empty();
         let mut chained = Gang { carried, ..way.clone() };
         let mut folds = std::mem::take(&mut chained.folds);
         folds.retain(|at, _| chained.carried(*at).is_none());
         chained.folds = folds;
-        let shifted = self.with_shifted(chained.clone());
-        let with_rows = if shifted.shifted.is_empty() { None } else { self.places_of_gang(&shifted, size) };
+        let with_rows = self.with_shifted(&chained).and_then(|with| self.places_of_gang(&with, size));
         let with_chains = || if has_chains { self.places_of_gang(&chained, size) } else { None };
         with_rows.or_else(with_chains).or_else(|| self.places_of_gang(way, size))
     }

@@ -8,7 +8,6 @@
 //! As with rows that stay (`carried`), what others write meanwhile may be seen or not, and what a lane writes itself it is to see: a store ends what is known.
 
 use handloom_ir::simt::{Inst, Op, Reg};
-use handloom_ir::types::{Order, Ty};
 use handloom_plan::access::AccessClass;
 use iced_x86::Code;
 
@@ -30,12 +29,15 @@ struct Row {
 }
 
 impl Emit<'_> {
-    /// The same way with the loads that lie beside others.
-    pub(super) fn with_shifted(&mut self, way: Gang) -> Gang {
-        let shifted = if self.a.has_wide_vectors() { self.shifted_of(&way) } else { Vec::new() };
-        let mut folds = way.folds.clone();
-        folds.retain(|at, _| !shifted.iter().any(|s| s.at == *at || s.row == *at));
-        Gang { shifted, folds, ..way }
+    /// The same way with the loads that lie beside others, if there are any.
+    pub(super) fn with_shifted(&mut self, way: &Gang) -> Option<Gang> {
+        let shifted = if self.a.has_wide_vectors() { self.shifted_of(way) } else { Vec::new() };
+        if shifted.is_empty() {
+            return None;
+        }
+        let mut with = way.clone();
+        with.folds.retain(|at, _| !shifted.iter().any(|s| s.at == *at || s.row == *at));
+        Some(Gang { shifted, ..with })
     }
 
     fn shifted_of(&mut self, way: &Gang) -> Vec<Shifted> {
@@ -67,18 +69,15 @@ impl Emit<'_> {
         shifted
     }
 
-    /// A load of a row, for all lanes, into a register of its own.
+    /// A load of a row whose vectors hold it as it is in memory.
     fn row_of_way(&mut self, way: &Gang, inst: &Inst) -> Option<Row> {
-        let d = self.own_result(way, inst)?;
         let is_apart = |going| matches!(going, Going::Known(lanes) if lanes != u32::MAX);
         if way.guarded.get(&self.at.0).is_some_and(|g| is_apart(g.going)) {
             return None;
         }
-        let g = self.access_of_gang(inst).filter(|g| g.form == Form::Row && !g.scalars && g.bit.is_some())?;
-        let class = g.x.class;
-        let is_whole = u32::from(class.bits) == self.f.regs[d.idx()].bits() && matches!(g.x.ty, Ty::B32 | Ty::B64);
-        let fits = class.count == 1 && class.order == Order::Weak && !class.is_told && is_whole;
-        fits.then_some(Row { at: self.at, reg: d, address: reg(&class.address)?, class })
+        let (d, class) = self.own_row(way, inst)?;
+        let is_whole = u32::from(class.bits) == self.f.regs[d.idx()].bits() && matches!(class.bits, 32 | 64);
+        is_whole.then_some(Row { at: self.at, reg: d, address: reg(&class.address)?, class })
     }
 
     /// A load of a row beside one that registers hold, part by part.

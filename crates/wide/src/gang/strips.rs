@@ -79,8 +79,8 @@ impl Emit<'_> {
             return None;
         }
         let way = Gang { by_warp: true, ..way };
-        let with_rows = self.with_shifted(way.clone());
-        let mut gang = self.places_of_gang(&with_rows, n_warps).or_else(|| self.places_of_gang(&way, n_warps))?;
+        let with_rows = self.with_shifted(&way).and_then(|with| self.places_of_gang(&with, n_warps));
+        let mut gang = with_rows.or_else(|| self.places_of_gang(&way, n_warps))?;
         gang.label = self.a.label();
         Some((gang, unit))
     }
