@@ -47,6 +47,9 @@ use crate::analysis::shape::Shape;
 
 pub use stop::{BadStop, Stop, TrapSource, Word};
 
+/// Bytes before [`CtaCtx::heap_low`] that code may read: they hold zeros, and belong to nobody.
+pub const HEAP_RIM: u64 = 28 * 4096;
+
 /// Launch and cta facts that compiled code reads. One for each cta that runs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

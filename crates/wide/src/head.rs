@@ -17,12 +17,13 @@ mod ends;
 mod fixed;
 mod known;
 mod lanes;
+mod rims;
 mod rises;
 mod row;
 mod sums;
 mod tables;
 
-use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Int, Sreg, StateSpace, Ty};
 use handloom_plan::Plan;
 use handloom_plan::access::{AccessClass, Kind};
@@ -61,6 +62,8 @@ struct Group {
     begin: i64,
     end: i64,
     bit: u32,
+    /// The block whose guard all of them are behind, if it writes down the lanes that go (`rims`).
+    rim: Option<usize>,
     /// The site of the first that was emitted, with what it is.
     first: Option<Access>,
 }
@@ -307,6 +310,7 @@ impl Head {
         }
         head.give_known_lanes(plan);
         head.leave_out_idle(plan);
+        head.find_rims(plan);
         head.row = head.find_row(plan, labels[2]);
         Some(head)
     }
@@ -376,7 +380,17 @@ impl Head {
                     let bit = 1 << self.bits;
                     self.bits += 1;
                     let at = class.offset;
-                    self.groups.push(Group { key, from, low: at, high: at, begin: at, end: at, bit, first: None });
+                    self.groups.push(Group {
+                        key,
+                        from,
+                        low: at,
+                        high: at,
+                        begin: at,
+                        end: at,
+                        bit,
+                        rim: None,
+                        first: None,
+                    });
                 }
                 None => {}
             }
@@ -640,20 +654,6 @@ impl Head {
     /// Which warps do nothing in a turn that starts at a block.
     pub(crate) fn idle(&self, b: usize) -> Option<Idle> {
         self.idle[b]
-    }
-
-    /// How many warps do something in a turn that starts at a block, if a constant says so: a guard asks for thread numbers below it.
-    pub(crate) fn most_active(&self, f: &Function, b: usize) -> Option<usize> {
-        let (idle, guard) = (self.idle[b]?, self.guards[b]?);
-        let inst = f.blocks[b].insts.get(guard.from)?;
-        let (a, bound) = (reg(inst.src[0])?, crate::table::constant(inst.src[1])?);
-        let makes = |i: &&Inst| i.dst.contains(&a);
-        let is_tid =
-            f.blocks.iter().flat_map(|x| &x.insts).find(makes).is_some_and(|i| matches!(i.op, Op::Sreg(Sreg::Tid(_))));
-        let step =
-            self.even_step(a).and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0 && is_tid && bound < 1 << 16)?;
-        let beyond = if idle.from_equal { bound } else { bound + 1 };
-        usize::try_from(beyond.div_ceil(step)).ok()
     }
 
     /// Whether all that the code rests on is tested here.

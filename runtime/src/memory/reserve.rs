@@ -140,6 +140,15 @@ impl Window {
         unsafe { mprotect(as_ptr(start), as_len(end - start), MprotectFlags::READ | MprotectFlags::WRITE).is_ok() }
     }
 
+    /// Makes `start .. end` readable: the bounds are those of pages of the window. Says whether the host did it.
+    pub(crate) fn open_to_read(&self, start: u64, end: u64) -> bool {
+        if start < self.base || end > self.base + self.size || start > end {
+            return false;
+        }
+        // SAFETY: as in `open`.
+        unsafe { mprotect(as_ptr(start), as_len(end - start), MprotectFlags::READ).is_ok() }
+    }
+
     /// Writes a byte of an open page that nobody uses, so that the host has one there that can be written.
     pub(crate) fn touch(&self, at: u64) {
         if (self.base..self.base + self.size).contains(&at) {

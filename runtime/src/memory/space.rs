@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use handloom_interp::tensor::Tensors;
+use handloom_plan::abi::HEAP_RIM;
 
 use super::granules::Granules;
 use super::mapped::{Backing, Part, Shared};
@@ -156,7 +157,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// In sixty-fourths of the window: parameters, constants, shared and local memory in the first quarter, the rest is the heap. The first
-    /// and the last page of each part stay closed.
+    /// and the last page of each part stay closed; before the heap, which code may read a little before, more than that.
     fn of(base: u64, size: u64) -> Layout {
         let unit = size / 64;
         let part = |from: u64, to: u64| (base + from * unit + 16 * PAGE, base + to * unit - 16 * PAGE);
@@ -249,6 +250,9 @@ impl Space {
         };
         let window = reservation?.claim()?;
         let layout = Layout::of(window.base, window.size);
+        if !window.open_to_read(layout.heap.0 - HEAP_RIM, layout.heap.0) {
+            return None;
+        }
         let state = State {
             param: Area::internal(layout.param),
             constant: Area::new(layout.constant),

@@ -438,7 +438,8 @@ impl Emit<'_> {
         let Some(first) = &g.first else { return };
         let Some(shape) = self.shape(Val::Reg(g.from)) else { return };
         let failed = self.a.label();
-        let x = Access { cold: failed, ..*first };
+        let rim = self.has_rim(head, g, first);
+        let x = Access { cold: if rim.is_some() { self.a.label() } else { failed }, ..*first };
         let bytes = x.class.bytes();
         let numbers = head.linear[g.from.idx()].map_or([None; 2], |l| l.numbers);
         if numbers.into_iter().flatten().any(|n| n % bytes != 0) {
@@ -478,6 +479,14 @@ impl Emit<'_> {
             }
             self.test(&x, RAX, false);
             self.test(&x, RCX, true);
+        }
+        if let Some(b) = rim {
+            let right = self.a.label();
+            self.a.jump(Code::Jmp_rel32_64, right);
+            self.a.bind(x.cold);
+            self.decide_at_rim(head, g, &x, b, failed);
+            *in_heap = false;
+            self.a.bind(right);
         }
         self.a.imm(Code::Or_rm32_imm32, Register::R15D, g.bit.cast_signed());
         self.a.bind(failed);

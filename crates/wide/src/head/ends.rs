@@ -261,7 +261,7 @@ impl Emit<'_> {
         self.store64(ctx(l.steps[way]), RAX);
     }
 
-    fn step_of(&mut self, head: &Head, v: Val, way: usize, to: Register) {
+    pub(super) fn step_of(&mut self, head: &Head, v: Val, way: usize, to: Register) {
         match head.linear_of(v).map(|l| (l.numbers[way], l.steps[way])) {
             Some((Some(n), _)) => self.a.number(to, n.cast_unsigned()),
             Some((None, at)) => self.load64(to, ctx(at)),

@@ -7,7 +7,7 @@
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
-use handloom_ir::types::{Int, Ty};
+use handloom_ir::types::{Int, Sreg, Ty};
 use handloom_plan::Plan;
 use handloom_plan::access::AccessClass;
 use iced_x86::{Code, Register};
@@ -33,7 +33,7 @@ const MOST_ACROSS: u32 = 8;
 
 /// How a comparison differs inside of a CTA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum By {
+pub(super) enum By {
     /// In the same way in all warps, or in those of a file.
     Lanes,
     /// Only from warp to warp, and between rows of threads that a warp has several of.
@@ -41,7 +41,7 @@ enum By {
 }
 
 /// Lanes in which all of some values are the same, by the first one of them.
-fn alike(plan: &Plan, src: &[Val]) -> Vec<(usize, u32)> {
+pub(super) fn alike(plan: &Plan, src: &[Val]) -> Vec<(usize, u32)> {
     let place = |v: &Val, l: usize| plan.facts.arg(*v).shape.map(|s| (s.group_of(l), s.delta(l)));
     let mut pieces: Vec<(usize, u32)> = Vec::new();
     for lane in 0..32 {
@@ -162,7 +162,7 @@ impl Head {
         plan.func.blocks[b].insts[guard.from..].iter().filter(|i| matches!(i.op, Op::Pure(Pure::ICmp(..))))
     }
 
-    fn by(&self, plan: &Plan, inst: &Inst) -> Option<By> {
+    pub(super) fn by(&self, plan: &Plan, inst: &Inst) -> Option<By> {
         let by_lanes = |v: &Val| {
             let is_of_file = |l: &Linear| l.numbers[DOWN] == Some(0) && self.ranks.across <= MOST_ACROSS;
             reg(*v).is_none_or(|r| self.is_same_in_warps(r)) || self.linear_of(*v).is_some_and(is_of_file)
@@ -188,6 +188,20 @@ impl Head {
         let known = known.filter(|_| guarded_alone(plan, b).is_some()).map(Going::Known);
         let written = || self.guards[b]?.lanes.map(Going::Written);
         Some((known.or_else(written)?, blocks, meet))
+    }
+
+    /// How many warps do something in a turn that starts at a block, if a constant says so: a guard asks for thread numbers below it.
+    pub(crate) fn most_active(&self, f: &Function, b: usize) -> Option<usize> {
+        let (idle, guard) = (self.idle[b]?, self.guards[b]?);
+        let inst = f.blocks[b].insts.get(guard.from)?;
+        let (a, bound) = (reg(inst.src[0])?, crate::table::constant(inst.src[1])?);
+        let makes = |i: &&Inst| i.dst.contains(&a);
+        let is_tid =
+            f.blocks.iter().flat_map(|x| &x.insts).find(makes).is_some_and(|i| matches!(i.op, Op::Sreg(Sreg::Tid(_))));
+        let step =
+            self.even_step(a).and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0 && is_tid && bound < 1 << 16)?;
+        let beyond = if idle.from_equal { bound } else { bound + 1 };
+        usize::try_from(beyond.div_ceil(step)).ok()
     }
 
     /// How many warps do something in turns that start at a block, if constants say so.
@@ -356,7 +370,7 @@ impl Emit<'_> {
     }
 
     /// The value of each warp, in a vector, of what is the same in some lanes of one, of which one is named.
-    fn by_warps(&mut self, head: &Head, v: Val, lane: usize, scratch: u8) -> Src {
+    pub(super) fn by_warps(&mut self, head: &Head, v: Val, lane: usize, scratch: u8) -> Src {
         let s = self.src(v);
         let Some(l) = head.linear_of(v) else {
             if let At::Words(shape, _) = s.at
