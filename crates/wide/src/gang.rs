@@ -24,6 +24,7 @@ mod common;
 mod constants;
 mod exits;
 mod far;
+mod passed;
 mod places;
 mod shifted;
 mod strips;
@@ -331,6 +332,7 @@ impl Emit<'_> {
             folds: FastMap::default(),
             carried: Vec::new(),
             shifted: Vec::new(),
+            passed: Vec::new(),
             entered: Vec::new(),
             moves: Vec::new(),
             alive: Vec::new(),

@@ -340,7 +340,7 @@ impl Emit<'_> {
     }
 
     fn in_gang(&mut self, gang: &Gang, inst: &Inst, access: Option<&GangAccess>) -> Result<(), Refusal> {
-        if self.head.as_ref().is_some_and(|h| h.has(inst)) {
+        if self.head.as_ref().is_some_and(|h| h.has(inst)) || gang.is_done_later(self.at) {
             return Ok(());
         }
         if self.head.as_ref().is_some_and(|h| h.is_linear(inst)) {
@@ -374,6 +374,10 @@ impl Emit<'_> {
             let Some(g) = access else {
                 return Err(Refusal { what: "a bug: an access of a gang".to_owned(), span: inst.span });
             };
+            if let Some(passed) = gang.passed((b, i)) {
+                self.load_passed(gang, inst, g, passed);
+                return Ok(());
+            }
             if let Some(shifted) = gang.shifted((b, i)) {
                 self.load_shifted(inst, g, shifted);
                 return Ok(());
@@ -559,7 +563,7 @@ impl Emit<'_> {
     }
 
     /// Asks for what the next turn will read through a pointer that goes up in the loop.
-    fn fetch_next(&mut self, g: &GangAccess) {
+    pub(super) fn fetch_next(&mut self, g: &GangAccess) {
         let Some(step) = self.step_of_pointer(g.runs.address) else { return };
         let lines = self.lines_of_run(&g.x, &g.runs, g.form);
         for m in lines {

@@ -83,7 +83,11 @@ impl Emit<'_> {
         chained.folds = folds;
         let with_rows = self.with_shifted(&chained).and_then(|with| self.places_of_gang(&with, size));
         let with_chains = || if has_chains { self.places_of_gang(&chained, size) } else { None };
-        with_rows.or_else(with_chains).or_else(|| self.places_of_gang(way, size))
+        if let Some(places) = with_rows.or_else(with_chains) {
+            return Some(places);
+        }
+        let passed = self.with_passed(&Gang { warps: size, ..way.clone() });
+        passed.and_then(|with| self.places_of_gang(&with, size)).or_else(|| self.places_of_gang(way, size))
     }
 
     /// Places for so many warps, if there are enough vectors.

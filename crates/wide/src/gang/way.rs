@@ -49,6 +49,8 @@ pub(crate) struct Gang {
     pub(super) carried: Vec<Carried>,
     /// Loads of rows that lie beside others.
     pub(super) shifted: Vec<Shifted>,
+    /// Loads of rows that go through shared memory.
+    pub(super) passed: Vec<Passed>,
     /// Registers that it reads first, and by warp where each lives from the start on.
     pub(super) entered: Vec<(usize, Vec<Place>)>,
     /// Where values begin, by number of the instruction in the way: a register, and by warp where it lives from then on.
@@ -170,6 +172,21 @@ pub(super) struct Shifted {
     pub(super) by: i32,
 }
 
+/// A load from shared memory that gets what a warp brings there from device memory, before it is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Passed {
+    /// Its block, and its number there.
+    pub(super) at: (usize, usize),
+    /// The same of the load from device memory.
+    pub(super) from: (usize, usize),
+    /// The same of the store to shared memory.
+    pub(super) store: (usize, usize),
+    /// Which warp that is of, in the gang.
+    pub(super) member: usize,
+    /// The part of its vectors.
+    pub(super) part: usize,
+}
+
 /// The strip that code is emitted for.
 pub(crate) struct InStrip {
     /// How far accesses are behind those of the CTA before, but for their scales.
@@ -220,6 +237,9 @@ impl fmt::Display for Gang {
         if !self.shifted.is_empty() {
             write!(out, ", {} loads are beside others", self.shifted.len())?;
         }
+        if !self.passed.is_empty() {
+            write!(out, ", {} loads get what goes to shared memory", self.passed.len())?;
+        }
         self.stops.iter().try_for_each(|(b, _)| write!(out, ", stops before b{b}"))?;
         self.exits.iter().try_for_each(|x| write!(out, ", leaves b{} for b{}", x.from, x.to))?;
         let mut going: Vec<_> = self.guarded.iter().collect();
@@ -268,6 +288,16 @@ impl Gang {
     /// What is known of an instruction that loads a row beside another one.
     pub(super) fn shifted(&self, at: (usize, usize)) -> Option<&Shifted> {
         self.shifted.iter().find(|s| s.at == at)
+    }
+
+    /// What is known of a load that gets what goes to shared memory.
+    pub(super) fn passed(&self, at: (usize, usize)) -> Option<&Passed> {
+        self.passed.iter().find(|p| p.at == at)
+    }
+
+    /// Whether an instruction brings something to shared memory that a load behind it does.
+    pub(super) fn is_done_later(&self, at: (usize, usize)) -> bool {
+        self.passed.iter().any(|p| p.from == at || p.store == at)
     }
 
     /// Whether warps stop before a block that it may go on with.

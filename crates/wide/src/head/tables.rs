@@ -35,24 +35,39 @@ impl Reach {
     }
 }
 
+/// What a value is in all threads of a CTA.
+pub(crate) struct KnownValues {
+    /// In the first lane, by warp.
+    pub(crate) warps: Vec<i64>,
+    /// How far other lanes are from that.
+    pub(crate) lanes: [i64; 32],
+    /// The bits that it has.
+    mask: u64,
+}
+
 impl Head {
+    /// What a value is, if the shape of the launch decides it.
+    pub(crate) fn known_values(&self, plan: &Plan, v: Val) -> Option<KnownValues> {
+        let n_warps = plan.facts.shape.n_warps() as usize;
+        Some(match v {
+            Val::Imm(x, ty) => {
+                let warps = vec![(x & ty.mask()).cast_signed(); n_warps];
+                KnownValues { warps, lanes: [0; 32], mask: ty.mask() }
+            }
+            Val::Reg(r) => {
+                let (base, steps) = self.courses[r.idx()].filter(|c| !c.by_cta)?.known?;
+                let shape = plan.facts.class[r.idx()].shape().filter(|s| s.groups() == 1)?;
+                let warps = (0..n_warps).map(|w| base + self.ranks.distance(steps, w)).collect();
+                let lanes = std::array::from_fn(|lane| shape.delta(lane) - shape.delta(0));
+                KnownValues { warps, lanes, mask: plan.func.regs[r.idx()].mask() }
+            }
+        })
+    }
+
     /// The lanes of each warp in which a guard lets go on, if the shape of the launch decides it.
     pub(super) fn known_table(&self, plan: &Plan, b: usize, guard: Guard) -> Option<Vec<u32>> {
         let insts = &plan.func.blocks[b].insts[guard.from..];
         let n_warps = plan.facts.shape.n_warps() as usize;
-        // Of a value: what it is in the first lane of each warp, how far other lanes are from that, and the bits that it has.
-        let values = |v: Val| -> Option<(Vec<i64>, [i64; 32], u64)> {
-            Some(match v {
-                Val::Imm(x, ty) => (vec![(x & ty.mask()).cast_signed(); n_warps], [0; 32], ty.mask()),
-                Val::Reg(r) => {
-                    let (base, steps) = self.courses[r.idx()].filter(|c| !c.by_cta)?.known?;
-                    let shape = plan.facts.class[r.idx()].shape().filter(|s| s.groups() == 1)?;
-                    let of_warps = (0..n_warps).map(|w| base + self.ranks.distance(steps, w)).collect();
-                    let of_lanes = std::array::from_fn(|lane| shape.delta(lane) - shape.delta(0));
-                    (of_warps, of_lanes, plan.func.regs[r.idx()].mask())
-                }
-            })
-        };
         let mut tables: Vec<Vec<u32>> = Vec::new();
         for inst in insts {
             let of = |i: usize| {
@@ -60,13 +75,16 @@ impl Head {
                 tables.get(insts.iter().position(|x| reg(*v).is_some_and(|r| x.dst.contains(&r)))?)
             };
             let compared = match inst.op {
-                Op::Pure(op @ Pure::ICmp(..)) => Some((op, values(inst.src[0])?, values(inst.src[1])?)),
+                Op::Pure(op @ Pure::ICmp(..)) => {
+                    let of = |v: Val| self.known_values(plan, v);
+                    Some((op, of(inst.src[0])?, of(inst.src[1])?))
+                }
                 _ => None,
             };
             let table: Option<Vec<u32>> = (0..n_warps)
                 .map(|w| match (inst.op, &compared) {
                     (_, Some((op, a, b))) => {
-                        let of = |x: &(Vec<i64>, [i64; 32], u64), l: usize| (x.0[w] + x.1[l]).cast_unsigned() & x.2;
+                        let of = |x: &KnownValues, l: usize| (x.warps[w] + x.lanes[l]).cast_unsigned() & x.mask;
                         let holds = |l: usize| eval(*op, &[of(a, l), of(b, l)])[0] as u32 & 1;
                         Some((0..32).fold(0, |lanes, l| lanes | holds(l) << l))
                     }
