@@ -136,7 +136,32 @@ impl Plan {
 
     /// The instruction that makes a register, if one does: nobody reads it before.
     pub fn origin(&self, r: Reg) -> Option<&Inst> {
-        self.origins[r.idx()].map(|(b, i)| &self.func.blocks[b as usize].insts[i as usize])
+        let inst = self.origins[r.idx()].map(|(b, i)| &self.func.blocks[b as usize].insts[i as usize]);
+        debug_assert!(inst.is_none_or(|i| i.dst.contains(&r)), "{r:?} is not made where its origin says");
+        inst
+    }
+
+    /// Puts some instructions of a block, by their numbers, behind all others of it, both in their order. Returns the number of the first one of them. Nothing may be kept by numbers of
+    /// instructions but what is in here.
+    pub fn put_last(&mut self, b: usize, last: &[usize]) -> usize {
+        let n = self.func.blocks[b].insts.len();
+        let (mut order, mut end): (Vec<usize>, Vec<usize>) = (0..n).partition(|i| !last.contains(i));
+        let from = order.len();
+        order.append(&mut end);
+        let mut insts: Vec<Option<Inst>> =
+            std::mem::take(&mut self.func.blocks[b].insts).into_iter().map(Some).collect();
+        self.func.blocks[b].insts = order.iter().filter_map(|i| insts[*i].take()).collect();
+        if let Some(traces) = self.traces.get_mut(b) {
+            *traces = order.iter().map(|i| traces[*i]).collect();
+        }
+        for (i, inst) in (0..).zip(&self.func.blocks[b].insts) {
+            for d in &inst.dst {
+                if let Some(at) = &mut self.origins[d.idx()] {
+                    *at = (b as u32, i);
+                }
+            }
+        }
+        from
     }
 
     /// The tables of the code: what has a number for all code of the function is in them. Left out is what a generator decides: the context and

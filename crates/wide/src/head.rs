@@ -462,15 +462,7 @@ impl Head {
         made.iter().for_each(|d| self.courses[d.idx()] = None);
         let bits = (1 << self.bits, 2 << self.bits);
         self.bits += 2;
-        let block = &mut plan.func.blocks[b];
-        let mut rest = Vec::new();
-        let mut last = Vec::new();
-        for (i, inst) in std::mem::take(&mut block.insts).into_iter().enumerate() {
-            if slice.contains(&i) { last.push(inst) } else { rest.push(inst) }
-        }
-        let from = rest.len();
-        rest.append(&mut last);
-        block.insts = rest;
+        let from = plan.put_last(b, &slice);
         Some(Guard { from, cond, bits, lanes: None })
     }
 
