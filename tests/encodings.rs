@@ -49,7 +49,7 @@ fn code(has_text: bool) -> Vec<u8> {
     a.op2(Mov_r32_rm32, EAX, Mem::at(RBP, 4));
     a.op3(EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, ZMM1, ZMM20, Mem::at(RBP, 64));
     assert!(a.is_written(RAX) && !a.still_holds(ZMM1, since));
-    a.finish().unwrap()
+    a.finish().unwrap().to_vec()
 }
 
 /// Instructions whose vectors are any: in fields that are turned around or not, behind prefixes of all lengths, as indices and as masks.
@@ -82,7 +82,7 @@ fn any_vectors(has_text: bool) -> Vec<u8> {
         a.op2i(VEX_Vextracti128_xmmm128_ymm_imm8, xmm(x), ymm(y), 1);
         a.op3i(VEX_Vshufps_ymm_ymm_ymmm256_imm8, ymm(x), ymm(y), ymm(z), 0x88);
     }
-    a.finish().unwrap()
+    a.finish().unwrap().to_vec()
 }
 
 /// What AVX2 has for vectors of 512 bits: choices by a vector, gathers, and stores of some elements among them.
@@ -110,7 +110,7 @@ fn narrow(has_text: bool) -> Vec<u8> {
         a.end_instruction(u32::MAX);
     }
     assert_eq!(a.lack(), None);
-    a.finish().unwrap()
+    a.finish().unwrap().to_vec()
 }
 
 #[test]

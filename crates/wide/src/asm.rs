@@ -7,10 +7,12 @@ mod avx2;
 mod known;
 mod operand;
 mod parts;
+mod room;
 mod tuples;
 
 use std::array;
 use std::fmt::{self, Write};
+use std::hash::BuildHasherDefault;
 
 use handloom_diag::Span;
 use handloom_diag::hash::FastMap;
@@ -23,11 +25,8 @@ use known::{Bytes, DIFFERENCE, Encodings, Key, MOST_UNIT, Places};
 use operand::{Base, Form, Lows, Ops, Ops2, Writes, mask_number, register_bit, vector_number};
 pub use operand::{Const, Label, Mem, Out, Rm};
 use parts::{Made, Parts, Written, probes};
-
-enum Target {
-    Label(Label),
-    Const(Const, i32),
-}
+pub use room::MachineCode;
+use room::{Fixup, Room, Target};
 
 impl Mem {
     /// What is known of an operand when all code is there.
@@ -40,19 +39,8 @@ impl Mem {
     }
 }
 
-/// Four bytes that hold a distance from the end of their instruction.
-struct Fixup {
-    at: usize,
-    end: usize,
-    to: Target,
-}
-
 /// Bytes of a jump without a condition.
 const JUMP: usize = 5;
-
-/// Bytes of code that there is room for from the start, and for each instruction of the function: most need no more.
-const ROOM: usize = 16 << 10;
-const BYTES_OF_ONE: usize = 192;
 
 /// Code in the making.
 pub struct Asm {
@@ -94,14 +82,20 @@ pub struct Asm {
 impl Asm {
     /// No code yet, of a function with so many instructions.
     pub fn new(n: usize) -> Asm {
+        Asm::with_room(n, room::BYTES_OF_ONE)
+    }
+
+    /// The same, with room for so many bytes of each.
+    fn with_room(n: usize, bytes_of_one: usize) -> Asm {
+        let Room { code, fixups } = Room::take(n, bytes_of_one);
         Asm {
-            code: Vec::with_capacity(ROOM.max(BYTES_OF_ONE * n)),
+            code,
             encoder: Encoder::try_with_capacity(64, 64).expect("bug: there is code of 64 bits"),
             labels: Vec::new(),
             wanted: Vec::new(),
-            fixups: Vec::with_capacity(8 * n),
+            fixups,
             constants: Vec::new(),
-            known: FastMap::default(),
+            known: FastMap::with_capacity_and_hasher(n.min(room::MOST_CONSTANTS), BuildHasherDefault::default()),
             repeated: FastMap::default(),
             tables: Vec::new(),
             encodings: Encodings::take(),
@@ -160,7 +154,7 @@ impl Asm {
 
     /// No code yet, of the instructions of AVX2.
     pub fn with_avx2(n: usize) -> Asm {
-        Asm { narrow: Some(Box::default()), ..Asm::new(n) }
+        Asm { narrow: Some(Box::default()), ..Asm::with_room(n, room::BYTES_OF_ONE_NARROW) }
     }
 
     /// From now on, keeps a text of the code.
@@ -722,7 +716,7 @@ impl Asm {
     }
 
     /// The bytes: code, then constants, then tables. They may lie anywhere at a multiple of 64.
-    pub fn finish(mut self) -> Result<Vec<u8>, String> {
+    pub fn finish(mut self) -> Result<MachineCode, String> {
         if let Some(error) = self.error {
             return Err(error);
         }
@@ -746,7 +740,7 @@ impl Asm {
             };
             out[f.at..f.at + 4].copy_from_slice(&distance(there, f.end)?.to_le_bytes());
         }
-        Ok(out)
+        Ok(MachineCode::of(Room { code: out, fixups: self.fixups }))
     }
 }
 

@@ -20,7 +20,7 @@ use iced_x86::Code;
 
 use crate::access::Joints;
 use crate::alloc::{Place, n_parts, places};
-use crate::asm::Asm;
+use crate::asm::{Asm, MachineCode};
 use crate::awaited::awaited;
 use crate::bands::is_on_vectors;
 use crate::calls::Calls;
@@ -43,7 +43,7 @@ use crate::uses::Uses;
 #[derive(Debug)]
 pub struct Assembly {
     /// The bytes. The entry is the first one; it takes a `CtaCtx` and returns the number of a `Reason`.
-    pub bytes: Vec<u8>,
+    pub bytes: MachineCode,
     /// What the runtime must know.
     pub tables: Tables,
     /// Whether it rests on tests that may fail: it then leaves with `Deopt` before a CTA has done anything.
