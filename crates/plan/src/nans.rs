@@ -21,11 +21,12 @@ pub fn loose(f: &Function, facts: &Facts) -> Vec<bool> {
     let mut heirs: FastMap<usize, SmallVec<[usize; 2]>> = FastMap::default();
     for (b, block) in f.blocks.iter().enumerate() {
         for inst in &block.insts {
-            let by_op = matches!(inst.op, Op::Pure(p) if p.facts().is_loose);
+            let op = if let Op::Pure(p) = inst.op { Some((p, p.facts())) } else { None };
+            let by_op = op.is_some_and(|(_, facts)| facts.is_loose);
             // A number that is no NaN stays what it is, so where others are results of floats it makes no difference.
             let is_number = matches!((inst.op, inst.src.as_slice()),
                 (Op::Pure(Pure::Mov(ty)), [Val::Imm(x, _)]) if !is_nan(*x, ty));
-            let hands_on = matches!(inst.op, Op::Pure(p) if hands_on(p)) && !inst.src.iter().any(is_nan_number);
+            let hands_on = op.is_some_and(|(p, _)| hands_on(p)) && !inst.src.iter().any(is_nan_number);
             for d in &inst.dst {
                 seen[d.idx()] |= by_op;
                 let may_get = (is_number || hands_on) && facts.class[d.idx()] == Class::Varying;
@@ -36,19 +37,19 @@ pub fn loose(f: &Function, facts: &Facts) -> Vec<bool> {
                     }
                 }
             }
-            if !facts.masked.has(b) {
+            let is_loose = |v: &Val| matches!(v, Val::Reg(r) if loose[r.idx()]);
+            let takes_loose = op.is_some_and(|(_, facts)| facts.takes_loose && facts.is_loose);
+            if !facts.masked.has(b) || takes_loose || !inst.src.iter().any(is_loose) {
                 continue;
             }
             // Masked copies hand rows to routines as they are.
             let consts: SmallVec<[Option<u64>; 4]> = inst.src.iter().map(|_| None).collect();
             let never: SmallVec<[bool; 4]> = inst.src.iter().map(|_| false).collect();
-            let in_loop = matches!(inst.op, Op::Pure(p) if matches!(way(p, &consts, &never), Way::Vector(_)));
-            for v in &inst.src {
-                let fine = in_loop || matches!(inst.op, Op::Pure(p) if p.facts().takes_loose && p.facts().is_loose);
-                if let Val::Reg(r) = v
-                    && !fine
-                {
-                    loose[r.idx()] = false;
+            if !op.is_some_and(|(p, _)| matches!(way(p, &consts, &never), Way::Vector(_))) {
+                for v in &inst.src {
+                    if let Val::Reg(r) = v {
+                        loose[r.idx()] = false;
+                    }
                 }
             }
         }
@@ -74,12 +75,16 @@ pub fn loose(f: &Function, facts: &Facts) -> Vec<bool> {
             }
         }
     }
-    let read = bits_read(f, facts);
-    (0..f.regs.len()).map(|r| loose[r] && seen[r] && read[r] < 2).collect()
+    loose.iter_mut().zip(seen).for_each(|(loose, seen)| *loose &= seen);
+    if loose.contains(&true) {
+        let read = bits_read(f, facts, &loose);
+        loose.iter_mut().zip(read).for_each(|(loose, read)| *loose &= read < 2);
+    }
+    loose
 }
 
-/// By register: how often its bits are used wherever it is made. What is read so more than once is made canonical once.
-fn bits_read(f: &Function, facts: &Facts) -> Vec<u32> {
+/// By register of some: how often its bits are used wherever it is made. What is read so more than once is made canonical once.
+fn bits_read(f: &Function, facts: &Facts, of: &[bool]) -> Vec<u32> {
     // By block: the first of those that follow each other without a branch.
     let mut first: Vec<usize> = (0..f.blocks.len()).collect();
     for (b, block) in f.blocks.iter().enumerate() {
@@ -94,9 +99,11 @@ fn bits_read(f: &Function, facts: &Facts) -> Vec<u32> {
     let mut read = vec![0; f.regs.len()];
     for (b, block) in f.blocks.iter().enumerate() {
         for inst in &block.insts {
-            let takes = matches!(inst.op, Op::Pure(p) if p.facts().takes_loose || hands_on(p));
-            for r in inst.src.iter().filter_map(|v| if let Val::Reg(r) = v { Some(r.idx()) } else { None }) {
-                read[r] += u32::from(!takes && made[r] == Some(first[b]));
+            let here = |r: &usize| of[*r] && made[*r] == Some(first[b]);
+            let from = inst.src.iter().filter_map(|v| if let Val::Reg(r) = v { Some(r.idx()) } else { None });
+            let mut from_here = from.filter(here).peekable();
+            if from_here.peek().is_some() && !matches!(inst.op, Op::Pure(p) if p.facts().takes_loose || hands_on(p)) {
+                from_here.for_each(|r| read[r] += 1);
             }
             inst.dst.iter().for_each(|d| made[d.idx()] = Some(first[b]));
         }

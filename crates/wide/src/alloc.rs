@@ -18,7 +18,7 @@
 //! - A source of an instruction and its results have different places, unless they are one register, or the result is a `fma` that takes over the place of its sum.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Counting, Inst, Op, Pure, Reg, Val};
@@ -298,11 +298,13 @@ fn intervals(plan: &Plan, indices: &Indices) -> Vec<Interval> {
         };
         let start = at;
         // By what is loaded: where from, and where the load stands. The load may be done where the value is read, so the address lives until there.
-        let mut loaded: Vec<(Reg, usize, u32)> = Vec::new();
+        let mut loaded: VecDeque<(Reg, usize, u32)> = VecDeque::new();
         for (i, inst) in block.insts.iter().enumerate() {
             at += 1;
             indices.read_late((b, i)).iter().for_each(|r| mention(r.idx(), at, 0));
-            loaded.retain(|l| at - l.2 <= MOST_APART as u32);
+            while loaded.front().is_some_and(|l| at - l.2 > MOST_APART as u32) {
+                loaded.pop_front();
+            }
             for (_, address, _) in loaded.iter().filter(|l| inst.src.contains(&Val::Reg(l.0))) {
                 mention(*address, at, 0);
             }

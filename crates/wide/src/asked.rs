@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use handloom_diag::hash::FastMap;
 use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::analysis::cfg::Cfg;
@@ -16,7 +15,7 @@ const MOST: usize = 12;
 struct Search<'f> {
     f: &'f Function,
     /// By register that one instruction makes, where that is.
-    made: FastMap<usize, (usize, usize)>,
+    made: Vec<Option<(usize, usize)>>,
     /// By register, how often it is read.
     reads: Vec<u32>,
     /// The first block that a loop begins with: what is made before is made once.
@@ -27,12 +26,12 @@ impl Search<'_> {
     fn new(f: &Function) -> Search<'_> {
         let end = f.led_back_to().map(|t| t.idx()).min().unwrap_or(f.blocks.len());
         let defs = n_definitions(f);
-        let mut made = FastMap::default();
+        let mut made = vec![None; f.regs.len()];
         let mut reads = vec![0; f.regs.len()];
         for (b, block) in f.blocks.iter().enumerate() {
             for (i, inst) in block.insts.iter().enumerate() {
                 inst.src.iter().filter_map(reg).for_each(|r| reads[r.idx()] += 1);
-                inst.dst.iter().filter(|d| defs[d.idx()] == 1).for_each(|d| _ = made.insert(d.idx(), (b, i)));
+                inst.dst.iter().filter(|d| defs[d.idx()] == 1).for_each(|d| made[d.idx()] = Some((b, i)));
             }
             block.term.sources().iter().filter_map(reg).for_each(|r| reads[r.idx()] += 1);
         }
@@ -48,7 +47,7 @@ impl Search<'_> {
         let mut slice: Vec<(usize, usize)> = Vec::new();
         let mut work = vec![cond];
         while let Some(p) = work.pop() {
-            let at = *self.made.get(&p.idx())?;
+            let at = self.made[p.idx()]?;
             let inst = self.inst(at);
             if slice.contains(&at) {
                 continue;
@@ -72,13 +71,13 @@ impl Search<'_> {
     }
 
     fn is_made_once(&self, r: Reg) -> bool {
-        self.made.get(&r.idx()).is_some_and(|&at| at.0 < self.end && !self.inst(at).guarded)
+        self.made[r.idx()].is_some_and(|at| at.0 < self.end && !self.inst(at).guarded)
     }
 
     /// Whether all of a slice and what it compares is made before a block is come to.
     fn is_before(&self, cfg: &Cfg, slice: &[(usize, usize)], b: usize) -> bool {
         slice.iter().all(|&at| {
-            let sources = self.inst(at).src.iter().filter_map(reg).filter_map(|r| self.made.get(&r.idx()));
+            let sources = self.inst(at).src.iter().filter_map(reg).filter_map(|r| self.made[r.idx()]);
             cfg.dominates(at.0, b)
                 && sources.into_iter().all(|s| if s.0 == at.0 { s.1 < at.1 } else { cfg.dominates(s.0, at.0) })
         })

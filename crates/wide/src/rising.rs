@@ -113,7 +113,7 @@ impl<'f> Search<'f> {
         // Counters of loops inside each other are asked for in all of these: those that are no addresses are left out here.
         let mut is_address = vec![false; f.regs.len()];
         accesses.iter().for_each(|(r, _)| is_address[r.idx()] = true);
-        let is_adding = |i: &Inst| added(i).is_some() && is_address[i.dst[0].idx()];
+        let is_adding = |i: &Inst| i.dst.first().is_some_and(|d| is_address[d.idx()]) && added(i).is_some();
         let adding = |b: &Block| (0..b.insts.len()).filter(|i| is_adding(&b.insts[*i])).collect();
         let adding = f.blocks.iter().map(adding).collect();
         Search { f, cfg, defs, writes, accesses, adding }

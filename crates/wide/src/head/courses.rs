@@ -173,6 +173,9 @@ pub(super) fn courses(f: &Function, launch: &LaunchShape, ranks: Ranks, defs: &[
             && i.dst.iter().all(|d| defs[d.idx()] == 1 && !kept.has(d.idx()))
     };
     let mut left: Vec<&Inst> = f.blocks.iter().flat_map(|b| &b.insts).filter(is_alone).collect();
+    // Registers that may still be found to have a course: what reads any other is found to have none.
+    let mut may_get = vec![false; f.regs.len()];
+    left.iter().flat_map(|i| &i.dst).for_each(|d| may_get[d.idx()] = true);
     loop {
         let before = left.len();
         left.retain(|inst| {
@@ -189,9 +192,14 @@ pub(super) fn courses(f: &Function, launch: &LaunchShape, ranks: Ranks, defs: &[
             let found = if waits { None } else { course(f, inst, (launch, ranks), &source, &params) };
             if let Some(c) = found {
                 inst.dst.iter().for_each(|d| of[d.idx()] = Some(c));
+                return false;
             }
             // What has all of its sources finds no more later.
-            found.is_none() && (waits || !is_value)
+            let stays = if waits { inst.src.iter().filter_map(reg).all(|r| may_get[r.idx()]) } else { !is_value };
+            if !stays {
+                inst.dst.iter().for_each(|d| may_get[d.idx()] = false);
+            }
+            stays
         });
         if left.len() == before {
             return of;

@@ -228,6 +228,21 @@ impl Default for Cache {
     }
 }
 
+/// Both halves of some vectors by bit: each bit twice.
+#[inline]
+fn halves_of(vectors: u32) -> Values {
+    // Bits go apart by halves, quarters and so on of the word.
+    const STEPS: [(u32, u64); 5] = [
+        (16, 0x0000_ffff_0000_ffff),
+        (8, 0x00ff_00ff_00ff_00ff),
+        (4, 0x0f0f_0f0f_0f0f_0f0f),
+        (2, 0x3333_3333_3333_3333),
+        (1, 0x5555_5555_5555_5555),
+    ];
+    let apart = STEPS.iter().fold(u64::from(vectors), |bits, (by, mask)| (bits | bits << by) & mask);
+    Values::from(apart | apart << 1)
+}
+
 /// The numbers of some values.
 pub(crate) fn each_of(mut values: Values) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
@@ -378,8 +393,7 @@ impl Cache {
 
     /// Forgets vectors that nobody reads, by bit from vector 8 on.
     pub(crate) fn keep(&mut self, live: u32) {
-        let lasting = each_of(self.present & HALVES & !TEMPORARIES);
-        let dead = lasting.filter(|n| live >> (n / 2 - 8) & 1 == 0).fold(TEMPORARIES, |all, n| all | 1 << n);
+        let dead = self.present & HALVES & !(halves_of(live) << 16);
         self.forget_all(dead);
     }
 
