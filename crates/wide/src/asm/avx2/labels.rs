@@ -33,12 +33,12 @@ impl Asm {
             return;
         }
         if is_put {
-            let state = self.n().labels.put.get(&to.idx()).copied().unwrap_or(State::NOTHING);
+            let state = self.n().labels.of(to.idx()).put;
             state.list().for_each(|(r, v)| self.hold(r, v));
         } else {
             let found = self.n().cache.state();
-            let all = self.n().labels.arrivals.entry(to.idx()).or_insert(found);
-            *all = all.both(found);
+            let arrivals = &mut self.n().labels.of(to.idx()).arrivals;
+            *arrivals = Some(arrivals.map_or(found, |all| all.both(found)));
         }
         if code == Code::Jmp_rel32_64 {
             self.settle(true);
@@ -53,17 +53,16 @@ impl Asm {
         self.write_back();
         let n = self.n();
         let here = (!n.labels.is_dead_end).then(|| n.cache.state());
-        let state = match (here, n.labels.arrivals.remove(&l.idx())) {
-            _ if n.labels.named.contains(&l.idx()) => State::NOTHING,
+        let of = n.labels.of(l.idx());
+        let state = match (here, of.arrivals.take()) {
+            _ if of.is_named => State::NOTHING,
             (Some(here), Some(arrivals)) => here.both(arrivals),
             (Some(state), None) | (None, Some(state)) => state,
             (None, None) => State::NOTHING,
         };
+        of.put = state;
         n.restart(Cache::of(state));
         n.labels.is_dead_end = false;
-        if !state.is_nothing() {
-            n.labels.put.insert(l.idx(), state);
-        }
     }
 
     /// Code comes to a label in ways that are not seen here.
@@ -71,10 +70,11 @@ impl Asm {
         if self.narrow.is_none() {
             return;
         }
-        if self.n().labels.put.contains_key(&l.idx()) {
+        let of = self.n().labels.of(l.idx());
+        of.is_named = true;
+        if !of.put.is_nothing() {
             self.lacks("a bug: a label that registers are known at is named");
         }
-        self.n().labels.named.insert(l.idx());
     }
 
     /// Loads a value into a register, if it is not there.

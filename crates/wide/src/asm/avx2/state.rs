@@ -2,7 +2,6 @@
 
 use std::mem::offset_of;
 
-use handloom_diag::hash::{FastMap, FastSet};
 use handloom_plan::abi::CtaBlock;
 use iced_x86::Register;
 
@@ -563,14 +562,33 @@ impl Words {
     }
 }
 
+/// What is known of a label.
+#[derive(Clone, Copy)]
+pub(crate) struct AtLabel {
+    /// Until it is put: what all jumps to it found.
+    pub(crate) arrivals: Option<State>,
+    /// Once it is put: what registers hold there.
+    pub(crate) put: State,
+    /// Whether its address is taken: code comes there from anywhere.
+    pub(crate) is_named: bool,
+}
+
 #[derive(Default)]
 pub(crate) struct Labels {
-    /// By label that is not put: what all jumps to it found.
-    pub(crate) arrivals: FastMap<usize, State>,
-    /// By label that is put, if it is anything.
-    pub(crate) put: FastMap<usize, State>,
-    /// Whose address is taken: code comes there from anywhere.
-    pub(crate) named: FastSet<usize>,
+    /// By label, as far as somebody asked.
+    of: Vec<AtLabel>,
     /// Whether nothing comes to the code here but through a label.
     pub(crate) is_dead_end: bool,
+}
+
+impl Labels {
+    /// What is known of a label, by its number.
+    #[inline]
+    pub(crate) fn of(&mut self, label: usize) -> &mut AtLabel {
+        if self.of.len() <= label {
+            const NEW: AtLabel = AtLabel { arrivals: None, put: State::NOTHING, is_named: false };
+            self.of.resize((label + 1).next_multiple_of(64), NEW);
+        }
+        &mut self.of[label]
+    }
 }
