@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use handloom_diag::{FileId, Span};
-use handloom_ir::simt::{BarKind, Function, Sites};
+use handloom_ir::simt::{BarKind, Function, Reg, Sites};
 use handloom_ir::trap::TrapKind;
 use handloom_plan::abi::{
     Arrivals, BadStop, BarrierSite, CallSite, Loc, Reason, SiteCache, Stop, Tables, TrapSite, TrapSource, WarpCtx,
@@ -206,4 +206,37 @@ fn caches_end_where_no_aligned_access_fits() {
     assert_eq!([limit(8, 4, 4), limit(9, 4, 4), limit(11, 4, 4), limit(12, 4, 4)], [8, 8, 8, 12]);
     assert_eq!([limit(1, 1, 1), limit(16, 16, 16), limit(129, 128, 4)], [1, 16, 4]);
     assert_eq!([limit(3, 4, 4), limit(0, 1, 1)], [0, 0]);
+}
+
+/// What makes a register is found where it stands when instructions of its block were put last.
+#[test]
+fn instructions_put_last_are_found() {
+    let f = entry(
+        "b0:
+    v0:b32 = sreg.tid.x
+    v1:p = cmp.lt.u32 v0, 7
+    v2:b32 = add.b32 v0, 1
+    v3:p = cmp.lt.u32 v2, 9
+    v4:b32 = add.b32 v2, 5
+    v5:p = and.p v1, v3
+    jump b1
+b1:
+    v6:b32 = add.b32 v4, 3
+    exit",
+    );
+    let mut plan = plan(&f, (false, false));
+    let ops = |plan: &handloom_plan::Plan| {
+        let of = |r: u32| plan.origin(Reg(r)).map(|i| (i.op, i.dst.clone()));
+        (0..7).map(of).collect::<Vec<_>>()
+    };
+    let before = ops(&plan);
+    assert!(before.iter().all(Option::is_some));
+    let place = |plan: &handloom_plan::Plan, r: u32| {
+        plan.func.blocks[0].insts.iter().position(|i| i.dst.contains(&Reg(r))).expect("it is made there")
+    };
+    let last = [1, 3, 5].map(|r| place(&plan, r));
+    let from = plan.put_last(0, &last);
+    assert_eq!(from, 3);
+    assert_eq!([0, 2, 4, 1, 3, 5].map(|r| place(&plan, r)), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(ops(&plan), before);
 }
