@@ -69,6 +69,11 @@ struct Group {
 }
 
 impl Group {
+    /// Whether an access through its address is of its kind.
+    fn has(&self, class: &AccessClass) -> bool {
+        (class.space, class.kind, class.bytes()) == (self.key.1, self.key.2, self.key.3)
+    }
+
     /// Whether what is decided about the group says that an access through its address, of its kind, is right.
     fn covers(&self, class: &AccessClass) -> bool {
         is_of_elements(class) && (self.low..=self.high).contains(&class.offset)

@@ -375,8 +375,7 @@ impl Emit<'_> {
                 return Err(Refusal { what: "a bug: an access of a gang".to_owned(), span: inst.span });
             };
             if let Some(passed) = gang.passed((b, i)) {
-                self.load_passed(gang, inst, g, passed);
-                return Ok(());
+                return self.load_passed(gang, inst, g, passed);
             }
             if let Some(shifted) = gang.shifted((b, i)) {
                 self.load_shifted(inst, g, shifted);

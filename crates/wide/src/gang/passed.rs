@@ -54,10 +54,10 @@ impl Tile {
 }
 
 impl Emit<'_> {
-    /// The same way with the loads that get what others bring to shared memory, if there are any.
-    pub(super) fn with_passed(&mut self, way: &Gang) -> Option<Gang> {
-        let n_warps = self.plan.facts.shape.n_warps() as usize;
-        let fits = self.a.has_wide_vectors() && way.is_whole && !way.by_warp && way.warps == n_warps;
+    /// The same way, of so many warps, with the loads that get what others bring to shared memory, if there are any.
+    pub(super) fn with_passed(&mut self, way: &Gang, size: usize) -> Option<Gang> {
+        let is_of_all = size == self.plan.facts.shape.n_warps() as usize;
+        let fits = self.a.has_wide_vectors() && way.is_whole && !way.by_warp && is_of_all;
         if !fits || !way.guarded.is_empty() || !way.exits.is_empty() {
             return None;
         }
@@ -75,9 +75,7 @@ impl Emit<'_> {
     fn tile_of(&mut self, way: &Gang, load: ((usize, usize), &Inst), store: ((usize, usize), &Inst)) -> Option<Tile> {
         let is_pair = matches!((load.1.op, store.1.op), (Op::Load { .. }, Op::Store { .. })) && load.0.0 == store.0.0;
         let &[d] = load.1.dst.as_slice() else { return None };
-        let is_read = |i: &Inst| i.src.contains(&Val::Reg(d));
-        let n_readers = self.f.blocks.iter().flat_map(|b| &b.insts).filter(|i| is_read(i)).count();
-        let is_alone = !way.common.has(d.idx()) && self.plan.def_count[d.idx()] == 1 && n_readers == 1;
+        let is_alone = !way.common.has(d.idx()) && self.plan.def_count[d.idx()] == 1 && self.uses.count(d) == 1;
         let is_whole = !self.plan.may_hold_odd_nan[d.idx()] && self.is_in_vectors(d);
         if !is_pair || !is_alone || !is_whole || store.1.guarded || store.1.operands().get(1) != Some(&Val::Reg(d)) {
             return None;
@@ -158,13 +156,20 @@ impl Emit<'_> {
     }
 
     /// A load of a row that goes to shared memory only here.
-    pub(super) fn load_passed(&mut self, gang: &Gang, inst: &Inst, g: &GangAccess, passed: &Passed) {
-        let Place::Vectors([to, ..]) = self.place(inst.dst[0]) else { return };
+    pub(super) fn load_passed(
+        &mut self,
+        gang: &Gang,
+        inst: &Inst,
+        g: &GangAccess,
+        passed: &Passed,
+    ) -> Result<(), Refusal> {
+        let refused = || Refusal { what: "a bug: a row of a tile".to_owned(), span: inst.span };
+        let Place::Vectors([to, ..]) = self.place(inst.dst[0]) else { return Err(refused()) };
         let (here, f) = (self.at, self.f);
         self.go_to_member(passed.member);
         for at in [passed.from, passed.store] {
             self.at = at;
-            let Some(g) = self.access_of_gang(&gang.insts(f, at.0)[at.1]) else { return };
+            let g = self.access_of_gang(&gang.insts(f, at.0)[at.1]).ok_or_else(refused)?;
             let (m, _) = self.part_of_run(&g.x, &g.runs, g.form, passed.part);
             if at == passed.store {
                 self.a.store(store_code(g.x.ty), m, zmm(to), ALL);
@@ -178,5 +183,6 @@ impl Emit<'_> {
         self.go_to_member(0);
         self.at = here;
         self.take_part_before(inst, &g.x, 1);
+        Ok(())
     }
 }

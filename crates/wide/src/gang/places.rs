@@ -86,8 +86,8 @@ impl Emit<'_> {
         if let Some(places) = with_rows.or_else(with_chains) {
             return Some(places);
         }
-        let passed = self.with_passed(&Gang { warps: size, ..way.clone() });
-        passed.and_then(|with| self.places_of_gang(&with, size)).or_else(|| self.places_of_gang(way, size))
+        let with_passed = self.with_passed(way, size).and_then(|with| self.places_of_gang(&with, size));
+        with_passed.or_else(|| self.places_of_gang(way, size))
     }
 
     /// Places for so many warps, if there are enough vectors.

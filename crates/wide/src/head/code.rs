@@ -438,7 +438,7 @@ impl Emit<'_> {
         let Some(first) = &g.first else { return };
         let Some(shape) = self.shape(Val::Reg(g.from)) else { return };
         let failed = self.a.label();
-        let rim = self.has_rim(head, g, first);
+        let rim = self.rim(head, g, first);
         let x = Access { cold: if rim.is_some() { self.a.label() } else { failed }, ..*first };
         let bytes = x.class.bytes();
         let numbers = head.linear[g.from.idx()].map_or([None; 2], |l| l.numbers);
@@ -480,11 +480,11 @@ impl Emit<'_> {
             self.test(&x, RAX, false);
             self.test(&x, RCX, true);
         }
-        if let Some(b) = rim {
+        if let Some(comparisons) = rim {
             let right = self.a.label();
             self.a.jump(Code::Jmp_rel32_64, right);
             self.a.bind(x.cold);
-            self.decide_at_rim(head, g, &x, b, failed);
+            self.decide_at_rim(head, g, &x, &comparisons, failed);
             *in_heap = false;
             self.a.bind(right);
         }

@@ -129,24 +129,13 @@ impl Head {
             let blocks = active.and_then(|n| Some((n, guarded(plan, b)?.0)));
             blocks.iter().flat_map(|(n, of)| of.iter().map(move |x| (n, x))).for_each(|(n, x)| idle[*x] = n_warps - n);
         }
+        let accesses = self.accesses_of_groups(f);
         let mut groups = std::mem::take(&mut self.groups);
         let tables = self.tables_of_blocks(plan);
-        // By address: accesses and their blocks.
-        let mut accesses: FastMap<Reg, Vec<(usize, AccessClass)>> = FastMap::default();
-        groups.iter().for_each(|g| _ = accesses.entry(g.key.0).or_default());
-        for (b, inst) in f.blocks.iter().enumerate().flat_map(|(b, block)| block.insts.iter().map(move |i| (b, i))) {
-            let class = AccessClass::of(inst);
-            if let Some((of, class)) = class.and_then(|c| Some((accesses.get_mut(&reg(c.address)?)?, c))) {
-                of.push((b, class));
-            }
-        }
         for g in &mut groups {
             let step = self.even_step(g.key.0).filter(|n| *n > 0);
             let reach = self.reach_of_lanes(plan, g);
-            let of_group = |(_, class): &&(usize, AccessClass)| {
-                (class.space, class.kind, class.bytes()) == (g.key.1, g.key.2, g.key.3)
-            };
-            let ends = accesses[&g.key.0].iter().filter(of_group).map(|&(b, class)| {
+            let ends = accesses[&g.key.0].iter().filter(|(_, class)| g.has(class)).map(|&(b, class)| {
                 let by = reach.as_ref().zip(tables[b]).and_then(|(reach, lanes)| reach.of(lanes));
                 let (up, down) = by.unwrap_or((0, step.unwrap_or(0) * idle[b] as i64));
                 (class.offset + up, class.offset - down)
@@ -156,6 +145,19 @@ impl Head {
             g.end = ends.iter().map(|e| e.1).max().map_or(g.high, |end| end.min(g.high));
         }
         self.groups = groups;
+    }
+
+    /// By address of a group: accesses through it and their blocks.
+    pub(super) fn accesses_of_groups(&self, f: &Function) -> FastMap<Reg, Vec<(usize, AccessClass)>> {
+        let mut accesses: FastMap<Reg, Vec<(usize, AccessClass)>> = FastMap::default();
+        self.groups.iter().for_each(|g| _ = accesses.entry(g.key.0).or_default());
+        for (b, inst) in f.blocks.iter().enumerate().flat_map(|(b, block)| block.insts.iter().map(move |i| (b, i))) {
+            let class = AccessClass::of(inst);
+            if let Some((of, class)) = class.and_then(|c| Some((accesses.get_mut(&reg(c.address)?)?, c))) {
+                of.push((b, class));
+            }
+        }
+        accesses
     }
 
     fn comparisons<'p>(&self, plan: &'p Plan, b: usize, guard: Guard) -> impl Iterator<Item = &'p Inst> {

@@ -12,13 +12,12 @@ use handloom_ir::simt::{Inst, Op, Pure, Val};
 use handloom_ir::types::StateSpace;
 use handloom_plan::Plan;
 use handloom_plan::abi::{CtaCtx, HEAP_RIM};
-use handloom_plan::access::AccessClass;
 use iced_x86::{Code, Register};
 
 use super::lanes::{By, alike, guarded, is_done_if_true};
 use super::{ACROSS, DOWN, FRAME_WORDS, Group, Head, reg};
 use crate::access::{Access, Limits};
-use crate::asm::Label;
+use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::values::Src;
 
@@ -41,21 +40,12 @@ impl Head {
         if guards.iter().all(Option::is_none) {
             return;
         }
-        let of_block = |(b, block): (usize, &'_ handloom_ir::simt::Block)| {
-            let accesses = block.insts.iter().filter_map(AccessClass::of);
-            accesses.map(move |c| (b, c)).collect::<Vec<_>>()
-        };
-        let accesses: Vec<(usize, AccessClass)> = f.blocks.iter().enumerate().flat_map(of_block).collect();
-        let mut groups = std::mem::take(&mut self.groups);
-        for g in &mut groups {
-            let of_group = |(_, c): &&(usize, AccessClass)| {
-                reg(c.address) == Some(g.key.0) && (c.space, c.kind, c.bytes()) == (g.key.1, g.key.2, g.key.3)
-            };
-            let mut by = accesses.iter().filter(of_group).map(|(b, _)| guards[*b]);
+        let accesses = self.accesses_of_groups(f);
+        for g in &mut self.groups {
+            let mut by = accesses[&g.key.0].iter().filter(|(_, class)| g.has(class)).map(|(b, _)| guards[*b]);
             let first = by.next().flatten();
             g.rim = first.filter(|_| by.all(|b| b == first) && g.from == g.key.0);
         }
-        self.groups = groups;
     }
 
     /// The comparisons that must hold (or must not) in a row of threads for what a block's guard guards, of those that are the same in all CTAs of a row.
@@ -81,25 +71,37 @@ impl Head {
     }
 }
 
-impl Emit<'_> {
-    /// Whether a group of accesses that is not right in all lanes may be so for those that go.
-    pub(super) fn has_rim(&self, head: &Head, g: &Group, x: &Access) -> Option<usize> {
+/// The word of a head for what is found of a rim.
+fn word_of_rim(head: &Head, k: u32) -> Mem {
+    ctx(FRAME_WORDS + 8 * (head.spare + 18 + k))
+}
+
+impl<'p> Emit<'p> {
+    /// Where a group of accesses that is not right in all lanes may be so for those that go: the comparisons that say in which warps these are.
+    pub(super) fn rim(&self, head: &Head, g: &Group, x: &Access) -> Option<Vec<(&'p Inst, bool)>> {
         let b = g.rim.filter(|_| self.plan.options.gangs && !x.short && matches!(x.limits, Limits::Heap(_)))?;
         let is_of_heap = matches!(x.class.space, StateSpace::Global | StateSpace::Generic);
         let fits = |n: Option<i64>| n.is_none_or(|n| i32::try_from(n).is_ok());
         let are_short = head.linear[g.from.idx()].is_none_or(|l| l.numbers.into_iter().all(fits));
-        (is_of_heap && are_short && !head.comparisons_by_warps(self.plan, b).is_empty()).then_some(b)
+        (is_of_heap && are_short).then(|| head.comparisons_by_warps(self.plan, b)).filter(|all| !all.is_empty())
     }
 
     /// Goes on where a group of accesses is right in the warps that a guard may let go on, and the others may read what theirs name; to `failed` else. Clobbers all scratch registers.
-    pub(super) fn decide_at_rim(&mut self, head: &Head, g: &Group, x: &Access, b: usize, failed: Label) {
+    pub(super) fn decide_at_rim(
+        &mut self,
+        head: &Head,
+        g: &Group,
+        x: &Access,
+        comparisons: &[(&Inst, bool)],
+        failed: Label,
+    ) {
         let v = Val::Reg(g.from);
         let Some(shape) = self.shape(v) else { return };
         let x = Access { cold: failed, ..*x };
         let ranks = head.ranks;
-        let hold = |k: u32| ctx(FRAME_WORDS + 8 * (head.spare + 18 + k));
+        let hold = |k: u32| word_of_rim(head, k);
         for group in 0..shape.groups() {
-            self.warps_that_go(head, b, &|lane| shape.group_of(lane) == group);
+            self.warps_that_go(head, comparisons, &|lane| shape.group_of(lane) == group);
             // The first and the last rank.
             for (k, code) in [(0, Code::Bsf_r32_rm32), (1, Code::Bsr_r32_rm32)] {
                 self.a.op2(code, ECX, EAX);
@@ -159,12 +161,12 @@ impl Emit<'_> {
         }
     }
 
-    /// The warps, by bit of `eax`, in which some of the lanes that are named may go where a block's guard lets them. Uses vectors 0 to 6.
-    fn warps_that_go(&mut self, head: &Head, b: usize, is_of: &dyn Fn(usize) -> bool) {
+    /// The warps, by bit of `eax`, in which some of the lanes that are named may go where comparisons let them. Uses vectors 0 to 6.
+    fn warps_that_go(&mut self, head: &Head, comparisons: &[(&Inst, bool)], is_of: &dyn Fn(usize) -> bool) {
         let all = ((1u32 << self.plan.facts.shape.n_warps()) - 1).cast_signed();
-        let hold = ctx(FRAME_WORDS + 8 * (head.spare + 18));
+        let [hold, of_one] = [0, 1].map(|k| word_of_rim(head, k));
         self.store_number(hold, all.cast_unsigned());
-        for (inst, holds) in head.comparisons_by_warps(self.plan, b) {
+        for &(inst, holds) in comparisons {
             let Op::Pure(op) = inst.op else { continue };
             let pieces = alike(self.plan, &inst.src);
             let wanted = pieces.iter().filter(|(_, lanes)| (0..32).any(|l| lanes >> l & 1 == 1 && is_of(l)));
@@ -177,9 +179,9 @@ impl Emit<'_> {
                     self.a.op1(Code::Not_rm32, EAX);
                 }
                 if k > 0 {
-                    self.a.op2(Code::Or_r32_rm32, EAX, hold.behind(8));
+                    self.a.op2(Code::Or_r32_rm32, EAX, of_one);
                 }
-                self.store32(hold.behind(8), EAX);
+                self.store32(of_one, EAX);
             }
             self.a.op2(Code::And_r32_rm32, EAX, hold);
             self.store32(hold, EAX);
